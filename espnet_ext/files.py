@@ -1,0 +1,66 @@
+"""Reading Kaldi's text tables and writing files that are whole or absent."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from espnet_ext.errors import UserError
+
+
+@contextmanager
+def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:
+    """Open a temporary file beside `path` and rename it into place when the block ends without an exception.
+
+    Text is UTF-8 with `\\n` line ends whatever the locale.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    try:
+        with open(temporary, mode, **text) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Lines of a UTF-8 text file, split at `\\n` alone (as Kaldi and `wc -l` do), a byte order mark removed.
+
+    Raises UserError when the file is missing or is not UTF-8.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a directory, a file is expected") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 at byte {error.start}") from None
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def read_table(path: str | Path, allow_empty: bool = False) -> dict[str, str]:
+    """A Kaldi table (`KEY VALUE...` a line: wav.scp, text, segments, utt2spk) as a dict in file order.
+
+    `allow_empty` admits a key without a value (an empty hypothesis or reference).
+    Raises UserError, naming file and line, for a blank line, a key that repeats or a missing value.
+    """
+    table: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        key, _, value = line.replace("\t", " ", 1).partition(" ")
+        value = value.strip(" ")
+        if not key:
+            raise UserError(f"{path}:{number}: line without a key")
+        if key in table:
+            raise UserError(f"{path}:{number}: key {key!r} occurs twice")
+        if not value and not allow_empty:
+            raise UserError(f"{path}:{number}: key {key!r} has no value")
+        table[key] = value
+    return table
