@@ -1,0 +1,124 @@
+"""Score a simultaneous decode: BLEU, chrF and latency, with and without computation.
+
+Writes `scores.json` and `per_utt.tsv` into the output directory and prints a table. What was decoded, and how, is
+copied from the `stats.json` beside the log.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.errors import UserError
+from espnet_ext.evaluation.latency import METRICS
+from espnet_ext.evaluation.scoring import join_references, score
+from espnet_ext.files import atomic_write, read_lines, read_table
+from espnet_ext.log.clocks import CLOCKS
+from espnet_ext.log.instances import read_instances
+
+META = (
+    "system",
+    "model_dir",
+    "block_size",
+    "search",
+    "policy",
+    "policy_args",
+    "chunk_ms",
+    "beam_size",
+    "tgt_lang",
+    "test_set",
+    "commit",
+    "versions",
+)
+
+
+def get_parser() -> ArgumentParser:
+    """The command's parser."""
+    parser = ArgumentParser(prog="score_simul", description=__doc__.partition("\n")[0])
+    parser.add_argument("--instances", required=True, help="instances.log of a finished decode")
+    parser.add_argument("--ref", required=True, help="references, a Kaldi text file with the ids of the decode")
+    parser.add_argument("--tgt_lang", required=True, help="target language, e.g. de; zh and ja are scored by character")
+    parser.add_argument("--output_dir", required=True, help="where scores.json and per_utt.tsv are written")
+    parser.add_argument("--ca_clock", choices=CLOCKS, default="queue", help="clock of the computation-aware twins")
+    return parser
+
+
+def read_meta(log: Path, tgt_lang: str) -> dict[str, object]:
+    """What the decode's stats.json says about it; every value None when the log comes from elsewhere and has none.
+
+    Raises UserError when the file is no JSON object or names another target language.
+    """
+    path = log.parent / "stats.json"
+    if not path.exists():
+        return dict.fromkeys(META) | {"tgt_lang": tgt_lang}
+    try:
+        stats = json.loads("\n".join(read_lines(path)))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    if not isinstance(stats, dict):
+        raise UserError(f"{path}: a JSON object is expected")
+    if stats.get("tgt_lang") not in (None, tgt_lang):
+        raise UserError(f"{path}: key 'tgt_lang' is {stats['tgt_lang']!r}, but --tgt_lang is {tgt_lang!r}")
+    return {key: stats.get(key) for key in META} | {"tgt_lang": tgt_lang}
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """A tab-separated file with a header; undefined numbers are `nan`."""
+    with atomic_write(path) as stream:
+        stream.write("\t".join(rows[0]) + "\n")
+        for row in rows:
+            stream.write("\t".join(_cell(value) for value in row.values()) + "\n")
+
+
+def print_scores(scores: Mapping[str, object], name: str) -> None:
+    """A table on a terminal, one plain line elsewhere."""
+    if not sys.stdout.isatty():
+        shown = ("BLEU", "chrF", "LAAL", "LAAL_CA", "words_at_end", "n_total", "n_empty")
+        print(name, *(f"{key} {_number(scores[key])}" for key in shown))
+        return
+    table = Table(title=name, caption=f"ms, but AP; CA: computation-aware, {scores['CA_clock']} clock")
+    for column in ("", "plain", "CA", "scored"):
+        table.add_column(column, justify="left" if not column else "right")
+    for metric in METRICS:
+        table.add_row(metric, _number(scores[metric]), _number(scores[f"{metric}_CA"]), str(scores["n_scored"][metric]))
+    table.add_section()
+    for key in ("BLEU", "chrF", "NE", "words_at_end", "n_total", "n_empty"):
+        table.add_row(key, _number(scores[key]))
+    Console().print(table)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "nan"
+    return str(value) if isinstance(value, int) else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "nan"
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) and math.isfinite(value) else str(value)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Score one decode. Raises UserError on bad input."""
+    args = get_parser().parse_args(argv)
+    log, output_dir = Path(args.instances), Path(args.output_dir)
+    meta = read_meta(log, args.tgt_lang)
+    pairs = join_references(
+        read_instances(log, args.tgt_lang), read_table(args.ref, allow_empty=True), str(log), args.ref
+    )
+    scores, rows = score(pairs, args.tgt_lang, args.ca_clock)
+    write_rows(output_dir / "per_utt.tsv", rows)
+    with atomic_write(output_dir / "scores.json") as stream:
+        json.dump(scores | meta, stream, ensure_ascii=False, allow_nan=False, indent=2)
+        stream.write("\n")
+    print_scores(scores, meta["system"] or str(log))
+
+
+if __name__ == "__main__":
+    run(main)
