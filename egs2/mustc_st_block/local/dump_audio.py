@@ -1,0 +1,128 @@
+"""Cut the segments of a data directory into one mono 16 kHz audio file each; can be killed and goes on where it was."""
+
+import multiprocessing
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import soxr
+from kaldi_dir import Segment, read_segments, read_texts, validate, write_speakers, write_table
+from step import Step, say
+
+from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.errors import UserError
+from espnet_ext.files import atomic_write, read_table
+
+SAMPLE_RATE = 16000
+
+
+@dataclass(frozen=True)
+class Talk:
+    """The segments to cut from one recording: (utterance, segment, speed)."""
+
+    wav: str
+    parts: list[tuple[str, Segment, float]]
+    audio_dir: Path
+    audio_format: str
+
+
+def to_mono_16k(samples: np.ndarray, rate: int, speed: float) -> np.ndarray:
+    """Mean of the channels of (samples, channels), resampled to 16 kHz and played `speed` times as fast."""
+    mono = samples.mean(axis=1)
+    return mono if rate * speed == SAMPLE_RATE else soxr.resample(mono, rate * speed, SAMPLE_RATE)
+
+
+def cut_talk(talk: Talk) -> tuple[int, dict[str, tuple[Path, int]]]:
+    """Write the files that are not there yet; returns the number written, and path and samples of each utterance.
+
+    Files appear under their name only when whole, so one that is there is believed.
+    """
+    written, result = 0, {}
+    try:
+        recording = soundfile.SoundFile(talk.wav)
+    except soundfile.LibsndfileError as error:
+        raise UserError(f"{talk.wav}: cannot read audio: {error}") from None
+    with recording:
+        for utterance, segment, speed in talk.parts:
+            path = talk.audio_dir / segment.recording / f"{utterance}.{talk.audio_format}"
+            if not path.exists():
+                start = round(segment.start * recording.samplerate)
+                recording.seek(min(start, recording.frames))
+                count = round(segment.end * recording.samplerate) - start
+                samples = to_mono_16k(recording.read(count, always_2d=True), recording.samplerate, speed)
+                if not samples.size:
+                    raise UserError(f"{utterance}: 0 samples at {segment.start} s of {talk.wav}; correct its segment")
+                with atomic_write(path, "wb") as stream:
+                    soundfile.write(stream, samples, SAMPLE_RATE, format=talk.audio_format, subtype="PCM_16")
+                written += 1
+            result[utterance] = (path.resolve(), soundfile.info(str(path)).frames)
+    return written, result
+
+
+def plan(data: Path, output: Path, audio_format: str) -> list[Talk]:
+    """One task a recording that has segments."""
+    recordings = read_table(data / "wav.scp")
+    speeds = read_table(data / "utt2speed") if (data / "utt2speed").is_file() else {}
+    parts: dict[str, list[tuple[str, Segment, float]]] = {}
+    for utterance, segment in read_segments(data / "segments").items():
+        parts.setdefault(segment.recording, []).append((utterance, segment, float(speeds.get(utterance, 1))))
+    return [Talk(recordings[r], items, output / "audio", audio_format) for r, items in parts.items()]
+
+
+def restart_when_changed(output: Path, step: Step) -> None:
+    """Keep audio that an interrupted run of the same step has left, remove any other."""
+    origin = output / ".origin"
+    if not origin.is_file() or origin.read_text(encoding="utf-8") != step.key:
+        shutil.rmtree(output, ignore_errors=True)
+        with atomic_write(origin) as stream:
+            stream.write(step.key)
+
+
+def get_parser() -> ArgumentParser:
+    """Options of the command."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="data directory with segments")
+    parser.add_argument("--output_dir", type=Path, required=True)
+    parser.add_argument("--audio_format", choices=("flac", "wav"), default="flac")
+    parser.add_argument("--nj", type=int, default=1, help="parallel jobs")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Cut all talks over `nj` processes and write the dump's tables last."""
+    args = get_parser().parse_args(argv)
+    data, output = args.data, args.output_dir
+    count = validate(data)
+    tables = [data / name for name in ("wav.scp", "segments", "utt2spk", "utt2speed", *read_texts(data))]
+    step = Step(output / ".done", {"audio_format": args.audio_format}, tables)
+    if step.is_done(output):
+        return
+    restart_when_changed(output, step)
+    talks = plan(data, output, args.audio_format)
+    jobs = min(args.nj, len(talks))
+    if jobs < args.nj:
+        say(f"{data}: {len(talks)} recordings, so {jobs} jobs instead of {args.nj}")
+    files: dict[str, tuple[Path, int]] = {}
+    total_written, shown = 0, 0
+    with multiprocessing.Pool(jobs) as pool:
+        for written, part in pool.imap_unordered(cut_talk, talks):
+            files |= part
+            total_written += written
+            if len(files) * 5 // count > shown:
+                shown = len(files) * 5 // count
+                say(f"{output}: {len(files)}/{count} utterances")
+    write_table(output / "wav.scp", {utterance: path for utterance, (path, _) in files.items()})
+    write_table(output / "utt2num_samples", {utterance: samples for utterance, (_, samples) in files.items()})
+    write_speakers(output, read_table(data / "utt2spk"))
+    for name, texts in read_texts(data).items():
+        write_table(output / name, texts)
+    validate(output)
+    step.finish(path for path in output.iterdir() if path.is_file() and not path.name.startswith("."))
+    if total_written < count:
+        say(f"{output}: {count - total_written} of {count} utterances were there already")
+
+
+if __name__ == "__main__":
+    run(main)

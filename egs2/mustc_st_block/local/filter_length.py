@@ -1,0 +1,53 @@
+"""Drop utterances that training cannot use: too short, too long, without text."""
+
+from pathlib import Path
+
+from kaldi_dir import SOURCE_TEXT, read_texts, target_text, validate, write_speakers, write_table
+from step import Step, new_directory, say
+
+from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.errors import UserError
+from espnet_ext.files import read_table
+
+SAMPLE_RATE = 16000
+
+
+def get_parser() -> ArgumentParser:
+    """Options of the command."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--dump", type=Path, required=True, help="dumped data directory")
+    parser.add_argument("--output_dir", type=Path, required=True)
+    parser.add_argument("--tgt_lang", required=True)
+    parser.add_argument("--min_s", type=float, default=0.1, help="shortest utterance in seconds")
+    parser.add_argument("--max_s", type=float, default=30.0, help="longest utterance in seconds")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write the tables of the utterances that stay; the audio files are shared with the dump."""
+    args = get_parser().parse_args(argv)
+    count = validate(args.dump)
+    texts = read_texts(args.dump)
+    samples = {utterance: int(n) for utterance, n in read_table(args.dump / "utt2num_samples").items()}
+    inputs = [args.dump / name for name in ("wav.scp", "utt2num_samples", *texts)]
+    step = Step(args.output_dir / ".done", {"min_s": args.min_s, "max_s": args.max_s}, inputs)
+    if step.is_done(args.output_dir):
+        return
+    has_text = {u for u in samples if texts[SOURCE_TEXT][u] and texts[target_text(args.tgt_lang)][u]}
+    kept = {u for u in has_text if args.min_s <= samples[u] / SAMPLE_RATE <= args.max_s}
+    if not kept:
+        raise UserError(f"{args.dump}: no utterance of {args.min_s}-{args.max_s} s with text; see --min_s and --max_s")
+    with new_directory(args.output_dir) as temporary:
+        for name in ("wav.scp", "utt2num_samples"):
+            table = read_table(args.dump / name)
+            write_table(temporary / name, {u: value for u, value in table.items() if u in kept})
+        write_speakers(temporary, {u: s for u, s in read_table(args.dump / "utt2spk").items() if u in kept})
+        for name, table in texts.items():
+            write_table(temporary / name, {u: text for u, text in table.items() if u in kept})
+        validate(temporary)
+    step.finish(path for path in args.output_dir.iterdir() if path.is_file())
+    say(f"{args.output_dir}: kept {len(kept)} of {count} ({count - len(has_text)} had no text)")
+
+
+if __name__ == "__main__":
+    run(main)

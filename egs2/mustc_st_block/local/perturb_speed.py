@@ -1,0 +1,56 @@
+"""A copy of a data directory for each speed factor, joined: ids get a prefix, utt2speed tells the dump what to do."""
+
+from pathlib import Path
+
+from kaldi_dir import read_segments, read_texts, validate, write_speakers, write_table
+from step import Step, new_directory, say
+
+from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.errors import UserError
+from espnet_ext.files import read_table
+
+
+def perturb(source: Path, output: Path, factors: list[float]) -> int:
+    """Write `output`, which holds `source` once for each factor; returns its number of utterances."""
+    segments, speakers = read_segments(source / "segments"), read_table(source / "utt2spk")
+    prefixes = {factor: "" if factor == 1 else f"sp{factor:g}-" for factor in factors}
+
+    def copies(table: dict) -> dict:
+        return {prefix + utterance: value for prefix in prefixes.values() for utterance, value in table.items()}
+
+    write_table(output / "wav.scp", read_table(source / "wav.scp"))
+    write_table(output / "segments", copies(segments))
+    write_table(output / "utt2speed", {prefix + u: f"{f:g}" for f, prefix in prefixes.items() for u in segments})
+    write_speakers(output, {prefix + u: prefix + s for prefix in prefixes.values() for u, s in speakers.items()})
+    for name, texts in read_texts(source).items():
+        write_table(output / name, copies(texts))
+    return validate(output)
+
+
+def get_parser() -> ArgumentParser:
+    """Options of the command."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="data directory with segments")
+    parser.add_argument("--factors", type=float, nargs="+", required=True, help="speeds, for example 0.9 1.0 1.1")
+    parser.add_argument("--output_dir", type=Path, required=True)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Check the factors and write the joined directory."""
+    args = get_parser().parse_args(argv)
+    if min(args.factors) <= 0 or len(set(args.factors)) < len(args.factors):
+        raise UserError(f"--factors {args.factors}: must be positive and differ")
+    validate(args.data)
+    inputs = [args.data / name for name in ("wav.scp", "segments", "utt2spk", *read_texts(args.data))]
+    step = Step(args.output_dir / ".done", {"factors": args.factors}, inputs)
+    if step.is_done(args.output_dir):
+        return
+    with new_directory(args.output_dir) as temporary:
+        count = perturb(args.data, temporary, args.factors)
+    step.finish(path for path in args.output_dir.iterdir() if path.is_file())
+    say(f"{args.output_dir}: {count} utterances at speeds {' '.join(f'{factor:g}' for factor in args.factors)}")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,85 @@
+"""Train a sentencepiece unigram model on one text table and write ESPnet's token list."""
+
+import io
+from pathlib import Path
+
+import sentencepiece
+from step import Step, new_directory, say
+
+from espnet_ext.cli import ArgumentParser, run, str2bool
+from espnet_ext.errors import UserError
+from espnet_ext.files import atomic_write, read_table
+
+BLANK, UNKNOWN, SOS_EOS = "<blank>", "<unk>", "<sos/eos>"
+META_PIECES = ("<unk>", "<s>", "</s>")
+
+
+def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
+    """The serialised model. Every character is covered, so that no training word holds an unknown token.
+
+    Raises RuntimeError when `nbpe` pieces are impossible and `hard_limit` is set.
+    """
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=nbpe,
+        character_coverage=1.0,
+        hard_vocab_limit=hard_limit,
+        num_threads=4,  # a constant: the result depends on it
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def valid_range(lines: list[str], at_least: int = 8000) -> tuple[int, int]:
+    """Smallest number of pieces that the text allows, and the largest if that is below `at_least`."""
+    smallest = len({c for line in lines for c in line if c != " "} | {"▁"}) + len(META_PIECES)
+    soft = sentencepiece.SentencePieceProcessor(model_proto=train(lines, max(at_least, smallest), hard_limit=False))
+    return smallest, len(soft)
+
+
+def pieces(model: bytes) -> list[str]:
+    """ESPnet's token list: blank, unknown, the pieces, sos/eos."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    own = [processor.id_to_piece(i) for i in range(len(processor))]
+    return [BLANK, UNKNOWN, *(piece for piece in own if piece not in META_PIECES), SOS_EOS]
+
+
+def get_parser() -> ArgumentParser:
+    """Options of the command."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--text", type=Path, required=True, help="Kaldi text table")
+    parser.add_argument("--nbpe", type=int, required=True, help="number of tokens")
+    parser.add_argument("--hard_vocab_limit", type=str2bool, default=True, help="false: as many as the text allows")
+    parser.add_argument("--output_dir", type=Path, required=True, help="gets bpe.model and tokens.txt")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train, or say which numbers of tokens this text allows."""
+    args = get_parser().parse_args(argv)
+    step = Step(args.output_dir / ".done", {"nbpe": args.nbpe, "hard": args.hard_vocab_limit}, [args.text])
+    if step.is_done(args.output_dir):
+        return
+    lines = [text for text in read_table(args.text, allow_empty=True).values() if text]
+    if not lines:
+        raise UserError(f"{args.text}: no text to train on; run stages 1 to 4 again")
+    try:
+        model = train(lines, args.nbpe, args.hard_vocab_limit)
+    except (RuntimeError, OSError):
+        low, high = valid_range(lines, max(8000, args.nbpe))
+        raise UserError(f"nbpe {args.nbpe} is impossible for {args.text}: choose {low} to {high}") from None
+    tokens = pieces(model)
+    with new_directory(args.output_dir) as temporary:
+        with atomic_write(temporary / "bpe.model", "wb") as stream:
+            stream.write(model)
+        with atomic_write(temporary / "tokens.txt") as stream:
+            stream.writelines(f"{token}\n" for token in tokens)
+    step.finish([args.output_dir / "bpe.model", args.output_dir / "tokens.txt"])
+    say(f"{args.output_dir}: {len(tokens)} tokens from {len(lines)} lines")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,172 @@
+"""Train ESPnet models, several side by side, with a line an epoch; an interrupted training goes on or starts clean."""
+
+import re
+import shutil
+import time
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from collect_stats import add_data_options
+from espnet_jobs import Job, TrainData, espnet_command, fail, limit_threads, run_jobs
+from kaldi_dir import validate
+from step import Step, say
+
+from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.errors import UserError
+from espnet_ext.files import atomic_write, read_lines
+
+INIT_PREFIX = "init_param: "
+
+
+@dataclass
+class Training:
+    """One model: its configuration, its directory, and the mark of its being done."""
+
+    config: Path
+    directory: Path
+    step: Step
+    max_epoch: int
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    def epochs(self) -> dict[int, Path]:
+        """Epoch files by number."""
+        return {int(p.name.removesuffix("epoch.pth")): p for p in self.directory.glob("*epoch.pth") if p.name[0] != "."}
+
+
+def epoch_line(line: str) -> str | None:
+    """What a person wants to know of ESPnet's `Nepoch results:` log line; None for any other line."""
+    if not (found := re.search(r"(\d+)epoch results: (.*)", line)):
+        return None
+    parts = {}
+    for phase, values in re.findall(r"\[(train|valid)\] (.*?)(?=, \[|$)", found[2]):
+        parts[phase] = dict(re.findall(r"(\w+)=([^,]+)", values))
+    shown = [("train", "loss"), ("train", "acc"), ("valid", "loss"), ("valid", "acc")]
+    return f"epoch {found[1]}" + "".join(
+        f"  {phase} {key} {parts[phase][key]}" for phase, key in shown if key in parts.get(phase, {})
+    )
+
+
+def is_whole(checkpoint: Path) -> bool:
+    """Whether a file that `torch.save` has written is all there (it is a zip archive with checksums)."""
+    try:
+        with zipfile.ZipFile(checkpoint) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
+def prepare_directory(training: Training) -> None:
+    """Keep what an interrupted run of the same training has left if all of it is whole; else start clean."""
+    origin, directory = training.directory / ".origin", training.directory
+    checkpoint = directory / "checkpoint.pth"
+    files = [checkpoint, *training.epochs().values()]
+    same = origin.is_file() and origin.read_text(encoding="utf-8") == training.step.key
+    latest = directory / "latest.pth"
+    saved_in_order = latest.exists() and latest.stat().st_mtime >= checkpoint.stat().st_mtime
+    if same and saved_in_order and all(is_whole(path) for path in files):
+        say(f"{training.name}: goes on after epoch {max(training.epochs())}")
+        return
+    shutil.rmtree(directory, ignore_errors=True)
+    with atomic_write(origin) as stream:
+        stream.write(training.step.key)
+
+
+def train(task: str, arguments: list[str], init_param: str | None, directory: Path) -> None:
+    """Count the tensors that `init_param` will load, then train; runs in a process of its own."""
+    command = espnet_command(task)
+    if init_param:
+        from espnet_ext.bin.check_init import count_loaded
+
+        command([*arguments, "--dry_run", "true"])  # writes config.yaml
+        report = count_loaded(init_param, directory / "config.yaml")
+        print(f"{INIT_PREFIX}{report}", flush=True)
+        arguments = [*arguments, "--init_param", init_param]
+    command([*arguments, "--resume", "true"])
+
+
+def get_parser() -> ArgumentParser:
+    """Options of the command."""
+    parser = ArgumentParser(description=__doc__)
+    add_data_options(parser)
+    parser.add_argument("--stats_dir", type=Path, required=True, help="what collect_stats.py has written")
+    parser.add_argument("--model", type=Path, nargs=2, action="append", required=True, metavar=("CONFIG", "DIR"))
+    parser.add_argument("--init_param", help="FILE:SRC:DST, ESPnet's syntax")
+    parser.add_argument("--nj", type=int, default=1, help="CPU cores for all models together")
+    parser.add_argument("--ngpu", type=int, default=0, help="GPUs of one model; 0 trains on the CPU")
+    return parser
+
+
+def plan(args: object, data: TrainData) -> list[Training]:
+    """The trainings that are not done yet."""
+    inputs = [*data.files(), args.stats_dir / "train" / "feats_stats.npz"]
+    if args.init_param:
+        source = Path(args.init_param.split(":")[0])
+        if not source.is_file():
+            raise UserError(f"{source}: no such model to initialise from; run stage 7")
+        inputs.append(source)
+    result = []
+    for config, directory in args.model:
+        max_epoch = yaml.safe_load("\n".join(read_lines(config)))["max_epoch"]
+        settings = {"task": data.task, "init_param": args.init_param}
+        training = Training(config, directory, Step(directory / ".done", settings, [config, *inputs]), max_epoch)
+        if not training.step.is_done(directory):
+            result.append(training)
+    return result
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train what is not done, as many models at a time as there are cores (one at a time on GPUs)."""
+    args = get_parser().parse_args(argv)
+    data = TrainData(args.task, args.tgt_lang, args.train_dir, args.dev_dir, args.token_dir)
+    validate(data.train)
+    validate(data.dev)
+    trainings = plan(args, data)
+    if not trainings:
+        return
+    parallel = 1 if args.ngpu else min(args.nj, len(trainings))
+    if parallel < args.nj and args.ngpu:
+        say(f"{args.ngpu} GPU: one model at a time instead of {args.nj}")
+    limit_threads(args.nj // parallel)
+    espnet_command(args.task)  # imported once, shared by the processes
+    stats = args.stats_dir.resolve()
+    options = [*data.arguments(), "--ngpu", str(args.ngpu)]
+    options += ["--normalize", "global_mvn", "--normalize_conf", f"stats_file={stats}/train/feats_stats.npz"]
+    for split in ("train", "valid"):
+        for name in ("speech_shape", *(f"{key}_shape" for key in data.texts())):
+            options += [f"--{split}_shape_file", f"{stats}/{split}/{name}"]
+    by_job: dict[Job, Training] = {}
+    for training in trainings:
+        prepare_directory(training)
+        own = ["--config", str(training.config), "--output_dir", str(training.directory), *options]
+
+        def job_run(own: list[str] = own, directory: Path = training.directory) -> None:
+            train(args.task, own, args.init_param, directory)
+
+        by_job[Job(training.name, job_run, training.directory / "log" / "train.log")] = training
+    started = dict.fromkeys((job.name for job in by_job), time.monotonic())
+
+    def on_line(job: Job, line: str) -> None:
+        if line.startswith(INIT_PREFIX):
+            say(f"{job.name}: {line}")
+        elif text := epoch_line(line):
+            now = time.monotonic()
+            total = by_job[job].max_epoch
+            say(f"{job.name}: {text.replace('  ', f'/{total}  ', 1)}  {now - started[job.name]:.0f} s")
+            started[job.name] = now
+
+    def on_end(job: Job, code: int) -> None:
+        if code == 0:
+            training = by_job[job]
+            training.step.finish([training.directory / "config.yaml", *training.epochs().values()])
+
+    say(f"training {', '.join(job.name for job in by_job)} ({data.train}); logs in {args.model[0][1].parent}/*/log")
+    fail(run_jobs(list(by_job), parallel, on_line, on_end))
+
+
+if __name__ == "__main__":
+    run(main)
