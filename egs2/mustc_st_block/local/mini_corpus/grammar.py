@@ -1,0 +1,261 @@
+"""Random meanings, and the frames that join clauses into sentences.
+
+A sentence is a list of pieces. A piece holds corresponding words in every language, so a talk can be cut between two
+of them; inside a piece the languages order their words freely.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+
+from mini_corpus import english, french, german, spanish
+from mini_corpus.lexicon import LANGUAGES, Entry, phrases, table
+from mini_corpus.meaning import Clause, Name, Nominal, NounPhrase, Order, Pronoun, agreement
+
+Piece = dict[str, str]
+CLAUSE: dict[str, Callable[[Clause, Order], str]] = {
+    "en": english.clause,
+    "de": german.clause,
+    "es": spanish.clause,
+    "fr": french.clause,
+}
+MODAL_TENSES = ("can", "must", "want", "will", "should")
+
+
+def pick(rng: Random, rows: Sequence[Entry]) -> Entry:
+    """One row; the weights fall slowly with the rank, as word frequencies do but with a short tail."""
+    return rng.choices(rows, [(rank + 6) ** -0.5 for rank in range(len(rows))])[0]
+
+
+class Sampler:
+    """Draws meanings and sentences from one random generator."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def sentence(self) -> list[Piece]:
+        """Pieces of one sentence: capital at the start, punctuation at the ends of pieces."""
+        frames, weights = zip(*FRAMES, strict=True)
+        pieces = self.rng.choices(frames, weights)[0](self)
+        if not pieces[-1]["en"].endswith("?"):
+            if self.chance(0.15):
+                pieces[0] = join(pick(self.rng, phrases("starter")), pieces[0])
+            pieces[-1] = mark(pieces[-1], ".")
+        pieces[0] = {language: capital(text) for language, text in pieces[0].items()}
+        return pieces
+
+    # meanings
+
+    def noun_phrase(self, classes: Sequence[str], avoid: Sequence[Entry] = (), subject: bool = False) -> NounPhrase:
+        rows = [row for row in table("nouns") if row["class"] in classes and row not in avoid]
+        noun = pick(self.rng, rows)
+        determiner = self.rng.choices(("the", "a", "this", "my", "our", "number"), (46, 16, 10, 8, 10, 10))[0]
+        plural = determiner == "number" or self.chance(0.25)
+        if subject and determiner == "a":
+            plural = False  # no bare plural subjects in Spanish
+        quantity = pick(self.rng, phrases("number")) if determiner == "number" else None
+        if subject and plural and determiner == "the" and self.chance(0.4):
+            determiner, quantity = "percent", pick(self.rng, phrases("percent"))
+        adjectives = [row for row in table("adjectives") if noun["class"] in row["nouns"].split()]
+        adjective = pick(self.rng, adjectives) if determiner != "percent" and self.chance(0.36) else None
+        return NounPhrase(noun, determiner, plural, adjective, quantity)
+
+    def person(self, avoid: Sequence[Entry] = (), subject: bool = False) -> Nominal:
+        if self.chance(0.25):
+            return Name(pick(self.rng, [row for row in phrases("name") if row not in avoid]))
+        return self.noun_phrase(("person",), avoid, subject)
+
+    def subject(self) -> Nominal:
+        if self.chance(0.33):
+            return Pronoun(self.rng.choices(("I", "he", "she", "we", "they"), (30, 15, 15, 25, 15))[0])
+        return self.person(subject=True)
+
+    def action(self, modal: bool | None = None, time: bool | None = None) -> Clause:
+        """A clause with a full verb. `modal` and `time` settle the tense and whether an adverbial of time is there."""
+        subject = self.subject()
+        used = [subject.noun if isinstance(subject, NounPhrase) else getattr(subject, "entry", None)]
+        verb = pick(self.rng, table("verbs"))
+        classes = verb["objects"].removesuffix("+to").split()
+        if classes == ["city"]:
+            thing: Nominal = Name(pick(self.rng, phrases("city")))
+        elif classes == ["person"]:
+            thing = self.person(used)
+        else:
+            thing = self.noun_phrase(classes, used)
+        used.append(thing.noun if isinstance(thing, NounPhrase) else thing.entry)
+        modal = self.chance(0.45) if modal is None else modal
+        tense = self.rng.choice(MODAL_TENSES) if modal else "past"
+        clause = Clause(subject, tense, verb, thing)
+        if verb["objects"].endswith("+to"):
+            clause = replace(clause, recipient=self.person(used))
+        elif classes != ["place"] and classes != ["city"] and self.chance(0.36):
+            clause = replace(clause, place=self.place())
+        elif self.chance(0.3):
+            clause = replace(clause, companion=self.person(used))
+        if self.chance(0.12):
+            clause = replace(clause, manner=pick(self.rng, phrases("manner")))
+        if self.chance(0.35) if time is None else time:
+            clause = replace(clause, time=pick(self.rng, phrases("future" if modal else "past")))
+        return clause
+
+    def place(self) -> Nominal:
+        if self.chance(0.25):
+            return Name(pick(self.rng, phrases("city")))
+        place = self.noun_phrase(("place",))
+        return replace(place, determiner="the", quantity=None, plural=False) if place.plural else place
+
+    def quality(self) -> Clause:
+        """A clause that says an adjective or a price of its subject."""
+        if self.chance(0.3):
+            subject = self.noun_phrase(("thing", "place"), subject=True)
+            subject = replace(subject, determiner="the") if subject.determiner == "percent" else subject
+            return Clause(subject, "present", measure=pick(self.rng, phrases("price")))
+        subject = self.noun_phrase(("thing", "document", "abstract", "place", "person"), subject=True)
+        rows = [row for row in table("adjectives") if subject.noun["class"] in row["nouns"].split()]
+        rows = [row for row in rows if row != subject.adjective]
+        tense = "past" if self.chance(0.3) else "present"
+        return Clause(subject, tense, adjective=pick(self.rng, rows), very=self.chance(0.4))
+
+    def any_clause(self) -> Clause:
+        return self.quality() if self.chance(0.2) else self.action()
+
+    def opinion(self, kind: str) -> Piece:
+        """"I think", "the doctor said": the clause another one hangs on."""
+        row = pick(self.rng, [row for row in table("opinions") if row["clause"] == kind])
+        subject = self.subject()
+        index = agreement(subject)
+        rest = row["de_rest"]
+        return {
+            "en": f"{english.nominal(subject)} {row.form('en', index)}",
+            "de": " ".join(filter(None, [german.nominal(subject, "nom"), row.form("de", index), rest])),
+            "es": f"{spanish.nominal(subject)} {row.form('es', index)}".strip(),
+            "fr": french.elide(f"{french.nominal(subject)} {row.form('fr', index)}"),
+        }
+
+    def front(self, clause: Clause) -> Clause:
+        """The clause with its time first, half of the times it has one."""
+        return replace(clause, time_first=clause.time is not None and self.chance(0.5))
+
+
+# pieces
+
+
+def say(clause: Clause, german_order: Order) -> Piece:
+    return {language: CLAUSE[language](clause, german_order) for language in LANGUAGES}
+
+
+def words(en: str, de: str, es: str, fr: str) -> Piece:
+    return {"en": en, "de": de, "es": es, "fr": fr}
+
+
+def join(first: Piece | Entry, second: Piece) -> Piece:
+    """Both in one piece, with French elision across the seam."""
+    joined = {language: f"{first[language]} {second[language]}".strip() for language in LANGUAGES}
+    return {**joined, "fr": french.elide(joined["fr"])}
+
+
+def mark(piece: Piece, mark: str, languages: Sequence[str] = LANGUAGES) -> Piece:
+    return {language: text + mark if language in languages else text for language, text in piece.items()}
+
+
+def capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+# frames
+
+
+def statement(s: Sampler) -> list[Piece]:
+    return [say(s.front(s.action(time=True)), "main")]
+
+
+def that(s: Sampler) -> list[Piece]:
+    opinion = mark(s.opinion("that"), ",", ("de",))
+    return [opinion, join(words("that", "dass", "que", "que"), say(s.any_clause(), "subordinate"))]
+
+
+def whether(s: Sampler) -> list[Piece]:
+    opinion = mark(s.opinion("whether"), ",", ("de",))
+    return [opinion, join(words("whether", "ob", "si", "si"), say(s.any_clause(), "subordinate"))]
+
+
+def because(s: Sampler) -> list[Piece]:
+    first = mark(say(s.front(s.action()), "main"), ",", ("de",))
+    return [first, join(words("because", "weil", "porque", "parce que"), say(s.any_clause(), "subordinate"))]
+
+
+def although(s: Sampler) -> list[Piece]:
+    first = mark(say(s.action(), "main"), ",", ("de", "es"))
+    return [first, join(words("although", "obwohl", "aunque", "même si"), say(s.any_clause(), "subordinate"))]
+
+
+def condition(s: Sampler) -> list[Piece]:
+    condition = replace(s.action(modal=True), tense=s.rng.choice(("can", "must", "want")))
+    first = mark(join(words("if", "wenn", "si", "si"), say(condition, "subordinate")), ",")
+    return [first, say(s.action(modal=True), "inverted")]
+
+
+def when(s: Sampler) -> list[Piece]:
+    first = join(words("when", "als", "cuando", "quand"), say(s.action(modal=False), "subordinate"))
+    return [mark(first, ","), say(s.action(modal=False, time=False), "inverted")]
+
+
+def conjunction(s: Sampler) -> list[Piece]:
+    first = mark(say(s.front(s.action()), "main"), ",")
+    link = words("but", "aber", "pero", "mais") if s.chance(0.5) else words("and", "und", "y", "et")
+    return [first, join(link, say(s.any_clause(), "main"))]
+
+
+def purpose(s: Sampler) -> list[Piece]:
+    first = mark(say(s.action(time=False), "main"), ",", ("de",))
+    aim = say(replace(s.action(time=False), manner=None), "infinitive")
+    return [first, join(words("in order", "um", "para", "pour"), aim)]
+
+
+def remark(s: Sampler) -> list[Piece]:
+    first = mark(dict(pick(s.rng, phrases("remark")).cells), ":")
+    second = say(s.any_clause(), "main")
+    return [{language: first[language] for language in LANGUAGES}, {**second, "de": capital(second["de"])}]
+
+
+def semicolon(s: Sampler) -> list[Piece]:
+    return [mark(say(s.quality(), "main"), ";"), say(s.front(s.action()), "main")]
+
+
+def question(s: Sampler) -> list[Piece]:
+    clause = replace(s.action(modal=True), subject=Pronoun("we"), tense="can")
+    piece = say(clause, "inverted")
+    piece = {
+        "en": "how can we" + piece["en"].removeprefix("we can"),
+        "de": "wie " + piece["de"],
+        "es": "¿Cómo " + piece["es"],
+        "fr": "comment pouvons-nous" + piece["fr"].removeprefix("nous pouvons"),
+    }
+    return [mark(mark(piece, "?", ("en", "de", "es")), " ?", ("fr",))]
+
+
+def deep(s: Sampler) -> list[Piece]:
+    """I think that ..., because ..."""
+    first = that(s)
+    first[-1] = mark(first[-1], ",", ("de",))
+    return [*first, join(words("because", "weil", "porque", "parce que"), say(s.quality(), "subordinate"))]
+
+
+FRAMES: tuple[tuple[Callable[[Sampler], list[Piece]], int], ...] = (
+    (statement, 9),
+    (that, 19),
+    (whether, 9),
+    (because, 15),
+    (although, 5),
+    (condition, 9),
+    (when, 8),
+    (conjunction, 8),
+    (purpose, 6),
+    (remark, 4),
+    (semicolon, 5),
+    (question, 3),
+    (deep, 9),
+)
