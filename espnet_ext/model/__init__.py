@@ -1,0 +1,5 @@
+"""Trained models behind one interface: what a session needs of them, whatever family they come from."""
+
+from espnet_ext.model.espnet_st import SpeechTranslationModel, load_model
+
+__all__ = ["SpeechTranslationModel", "load_model"]

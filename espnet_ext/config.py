@@ -1,0 +1,136 @@
+"""Every decoding option in one place: a dataclass that the session, the commands and the yaml files share."""
+
+import argparse
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from espnet_ext.cli import str2bool
+from espnet_ext.errors import UserError
+
+SEARCHES = ("offline", "standard", "bwbs", "bwbs_incremental", "ibwbs")
+POLICIES = ("all", "hold_n", "local_agreement")
+SEEN = ("exact", "prefix", "off")
+
+
+def _option(default: object, help: str, choices: tuple[str, ...] | None = None) -> object:
+    return field(default=default, metadata={"help": help, "choices": choices})
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """Options of a decode, under the commands' names. Raises UserError naming the key of a value that cannot be."""
+
+    search: str = _option("ibwbs", "offline = the whole utterance, one final standard search", SEARCHES)
+    policy: str = _option("all", "what part of the candidate is stable", POLICIES)
+    tgt_lang: str = _option("de", "target language; the latency unit is the character for zh and ja, else the word")
+    chunk_ms: float | None = _option(None, "ms of audio between searches; unset: the encoder's hop")
+    beam_size: int = _option(6, "hypotheses kept")
+    maxlenratio: float = _option(1.0, "new tokens allowed per encoder frame, at least 8 in a search")
+    ctc_weight: float = _option(0.0, "weight of ST-CTC prefix scores; the decoder has the rest")
+    repetition: bool = _option(True, "a repeated token stops a hypothesis (bwbs: the search)")
+    reliability: bool = _option(True, "ibwbs: a score not above the best stopped one stops a hypothesis")
+    seen: str = _option("exact", "ibwbs: sequences stopped before that may pass the second time", SEEN)
+    length_norm: bool = _option(True, "ibwbs: choose by score / length")
+    length_bonus: float = _option(0.0, "ibwbs: added per token, with length_norm false")
+    max_ngram_repeats: int = _option(3, "copies in a row of one n-gram (n = 1 to 4) that may be put out")
+    hold_n: int = _option(6, "hold_n: tokens withheld")
+    la_n: int = _option(2, "local_agreement: searches that must agree")
+    la_every: int = _option(1, "local_agreement: search at every m-th step only")
+
+    def __post_init__(self) -> None:
+        for option in dataclasses.fields(self):
+            value = getattr(self, option.name)
+            choices = option.metadata["choices"]
+            if choices and value not in choices:
+                raise UserError(f"{option.name}: {value!r} is not one of {', '.join(choices)}")
+            _check_type(option, value)
+        for name, lowest in (("beam_size", 1), ("max_ngram_repeats", 1), ("hold_n", 0), ("la_n", 2), ("la_every", 1)):
+            if getattr(self, name) < lowest:
+                raise UserError(f"{name}: must be at least {lowest}, not {getattr(self, name)}")
+        if self.chunk_ms is not None and not 1 <= self.chunk_ms < float("inf"):
+            raise UserError(f"chunk_ms: must be at least 1 ms, not {self.chunk_ms}")
+        if not 0 <= self.ctc_weight < 1:
+            raise UserError(f"ctc_weight: must lie in [0, 1), not {self.ctc_weight}")
+        if not 0 <= self.maxlenratio < float("inf"):
+            raise UserError(f"maxlenratio: must be 0 or more, not {self.maxlenratio}")
+        if self.search in ("offline", "bwbs") and self.policy != "all":
+            raise UserError(f"policy: {self.search} commits nothing before the end; use --policy all")
+        if self.length_bonus and self.length_norm:
+            raise UserError("length_bonus: has no effect with length_norm true; add --length_norm false")
+
+    @property
+    def policy_args(self) -> dict[str, object]:
+        """The options that tell this decode from others of the same search and policy, for reports."""
+        names = {"hold_n": ["hold_n"], "local_agreement": ["la_n", "la_every"]}.get(self.policy, [])
+        if self.search == "ibwbs":
+            names += ["reliability", "repetition", "seen"]
+        return {name: getattr(self, name) for name in names}
+
+
+def _check_type(option: dataclasses.Field, value: object) -> None:
+    wanted = option.type
+    if wanted == (float | None) and value is None:
+        return
+    if wanted in (float, float | None):
+        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+    else:
+        fits = type(value) is wanted
+    if not fits:
+        name = getattr(wanted, "__name__", "float")
+        raise UserError(f"{option.name}: expected {name}, got {value!r}")
+
+
+def make_config(values: Mapping[str, object]) -> DecodeConfig:
+    """A config from option names and values. Raises UserError for an unknown key, with the nearest known one."""
+    known = [option.name for option in dataclasses.fields(DecodeConfig)]
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f", did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
+            raise UserError(f"{key}: unknown option{hint}")
+    return DecodeConfig(**values)
+
+
+def read_config(path: str | Path) -> dict[str, object]:
+    """Option values of a yaml file. Raises UserError when it is missing or not a mapping."""
+    try:
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file (config)") from None
+    except (yaml.YAMLError, UnicodeDecodeError, IsADirectoryError) as error:
+        raise UserError(f"{path}: not a yaml file: {error}") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: must hold 'option: value' lines")
+    return values
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Give a parser every option of `DecodeConfig` and `--config`; what is not given is absent from its result."""
+    group = parser.add_argument_group("search and policy")
+    group.add_argument("--config", help="yaml file of these options; the command line overrides it")
+    kinds = {float | None: float, bool: str2bool}
+    for option in dataclasses.fields(DecodeConfig):
+        group.add_argument(
+            f"--{option.name}",
+            type=kinds.get(option.type, option.type),
+            choices=option.metadata["choices"],
+            default=argparse.SUPPRESS,
+            help=f"{option.metadata['help']} (default: {option.default})",
+        )
+
+
+def config_from_args(args: argparse.Namespace) -> DecodeConfig:
+    """The config of parsed arguments: the yaml file's values under the command line's."""
+    names = {option.name for option in dataclasses.fields(DecodeConfig)}
+    given = {key: value for key, value in vars(args).items() if key in names}
+    if args.config is None:
+        return make_config(given)
+    try:
+        return make_config(read_config(args.config) | given)
+    except UserError as error:
+        raise UserError(f"{args.config}: {error}" if str(error).split(":")[0] not in given else str(error)) from None

@@ -1,0 +1,152 @@
+"""ESPnet's ST models: loading, and the parts of one that a session runs."""
+
+import argparse
+import hashlib
+import logging
+import pickle
+from pathlib import Path
+from zipfile import BadZipFile
+
+import torch
+import yaml
+from espnet2.legacy.nets.scorer_interface import BatchScorerInterface
+from espnet2.legacy.nets.scorers.ctc import CTCPrefixScorer
+from espnet2.st.espnet_model import ESPnetSTModel
+from espnet2.tasks.st import STTask
+
+from espnet_ext.audio.frontend import StreamingFrontend, check_frontend
+from espnet_ext.audio.reader import SAMPLE_RATE
+from espnet_ext.errors import UserError
+from espnet_ext.model.cached_decoder import CachedDecoder, DecoderWeights, is_supported
+from espnet_ext.model.encoder import BLOCK_ENCODERS, BlockEncoder
+from espnet_ext.model.vocabulary import Vocabulary
+
+
+class SpeechTranslationModel:
+    """A trained contextual-block ST model. Holds weights only; every method makes something for one session.
+
+    Raises UserError, naming the config key, for a model that cannot run on a stream.
+    """
+
+    def __init__(self, model: ESPnetSTModel, vocabulary: Vocabulary, config: dict | None = None) -> None:
+        self.module = model.eval()
+        self.vocabulary = vocabulary
+        self.config = config or {}
+        self.sos, self.eos = model.sos, model.eos
+        if not isinstance(model.encoder, BLOCK_ENCODERS) or model.encoder.block_size <= 0:
+            raise UserError(
+                f"encoder: {type(model.encoder).__name__} sees the whole utterance; "
+                "train with 'encoder: contextual_block_transformer' and block_size above 0"
+            )
+        for part in ("preencoder", "hier_encoder", "postencoder"):
+            if getattr(model, part, None) is not None:
+                raise UserError(f"{part}: {type(getattr(model, part)).__name__} cannot run on a stream")
+        check_frontend(model.frontend, model.normalize)
+        self.block_size = model.encoder.block_size
+        self.hop_size = model.encoder.hop_size
+        self.look_ahead = model.encoder.look_ahead
+        self.frame_ms = 1000 * model.encoder.subsample * model.frontend.stft.hop_length / SAMPLE_RATE
+        self.decoder_weights = DecoderWeights(model.decoder) if is_supported(model.decoder) else None
+        if self.decoder_weights is None:
+            logging.warning(
+                "%s has options that the cached decoder does not know: ESPnet's own, slower call is used",
+                type(model.decoder).__name__,
+            )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.module.parameters()).device
+
+    @property
+    def hop_ms(self) -> float:
+        """Audio per encoder hop, the natural `chunk_ms`."""
+        return self.hop_size * self.frame_ms
+
+    def frontend(self) -> StreamingFrontend:
+        """A streaming front end with the model's features and normalisation."""
+        return StreamingFrontend(self.module.frontend, self.module.normalize)
+
+    def encoder(self) -> BlockEncoder:
+        """A streaming encoder with the model's own block geometry."""
+        return BlockEncoder(self.module.encoder)
+
+    def scorers(self, ctc_weight: float) -> dict[str, BatchScorerInterface]:
+        """ESPnet scorers of one session by name: the decoder and, with a weight, the CTC prefix scorer.
+
+        Raises UserError when the model was trained without CTC.
+        """
+        decoder = self.module.decoder if self.decoder_weights is None else CachedDecoder(self.decoder_weights)
+        scorers = {"decoder": decoder}
+        if ctc_weight > 0:
+            if not hasattr(self.module, "st_ctc"):
+                raise UserError("ctc_weight: the model was trained without ST-CTC; use --ctc_weight 0")
+            scorers["ctc"] = CTCPrefixScorer(ctc=self.module.st_ctc, eos=self.eos)
+        return scorers
+
+
+def load_model(st_train_config: str | Path, st_model_file: str | Path, device: str = "cpu") -> SpeechTranslationModel:
+    """Load an ESPnet ST model from its training config and weights.
+
+    Files that the config names (bpemodel, stats_file) are looked for from the working directory, then from the config's
+    directory upwards, so a recipe's models load from anywhere.
+    Raises UserError for missing or unreadable files and for weights that do not fit the config.
+    """
+    config = _read_config(st_train_config)
+    base = Path(st_train_config).resolve().parent
+    bpemodel = config.get("bpemodel")
+    if bpemodel is not None:
+        bpemodel = _find(bpemodel, base, f"{st_train_config}: bpemodel")
+    normalize_conf = config.get("normalize_conf") or {}
+    if normalize_conf.get("stats_file"):
+        stats = _find(normalize_conf["stats_file"], base, f"{st_train_config}: normalize_conf.stats_file")
+        config["normalize_conf"] = normalize_conf | {"stats_file": str(stats)}
+    # The weights are about to be loaded; where training took its first ones from no longer matters.
+    config |= {"init_param": [], "init": None}
+    module = STTask.build_model(argparse.Namespace(**config))
+    _load_weights(module, st_model_file, st_train_config)
+    vocabulary = Vocabulary(config["token_list"], config["token_type"], bpemodel)
+    return SpeechTranslationModel(module.to(device), vocabulary, config)
+
+
+def file_hash(path: str | Path) -> str:
+    """SHA-256 of a file, which names a model in logs."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _read_config(path: str | Path) -> dict:
+    try:
+        config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file (st_train_config)") from None
+    except (yaml.YAMLError, UnicodeDecodeError, IsADirectoryError) as error:
+        raise UserError(f"{path}: not a training config: {error}") from None
+    missing = [key for key in ("encoder", "decoder", "token_list", "token_type") if key not in (config or {})]
+    if missing:
+        raise UserError(f"{path}: not the config.yaml of an ST model: no key {missing[0]!r}")
+    return config
+
+
+def _find(name: str, base: Path, where: str) -> Path:
+    for directory in (Path(), base, *base.parents):
+        if (directory / name).is_file():
+            return directory / name
+    raise UserError(f"{where}: no file {name} here or above {base}")
+
+
+def _load_weights(module: torch.nn.Module, path: str | Path, config: str | Path) -> None:
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file (st_model_file)") from None
+    except (OSError, RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError, BadZipFile) as error:
+        raise UserError(f"{path}: not a model file: {str(error).splitlines()[0]}") from None
+    own = module.state_dict()
+    wrong = [key for key in own if key in state and own[key].shape != state[key].shape]
+    absent = [key for key in own if key not in state]
+    surplus = [key for key in state if key not in own]
+    for kind, keys in (("another shape", wrong), ("no value", absent), ("no place", surplus)):
+        if keys:
+            raise UserError(f"{path} does not fit {config}: {len(keys)} parameters have {kind}, such as {keys[0]}")
+    module.load_state_dict(state)

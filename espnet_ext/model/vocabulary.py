@@ -1,0 +1,39 @@
+"""Target tokens: their text, where words begin, which of them count as repeatable."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from espnet2.text.build_tokenizer import build_tokenizer
+from espnet2.text.token_id_converter import TokenIDConverter
+
+WORD_MARKER = "▁"
+
+
+class Vocabulary:
+    """The token list of a trained model with its tokenizer (`token_type` and `bpemodel` of its config)."""
+
+    def __init__(self, token_list: Sequence[str], token_type: str, bpemodel: str | Path | None) -> None:
+        self.token_list = list(token_list)
+        self.token_type = token_type
+        self.converter = TokenIDConverter(token_list=self.token_list)
+        self.tokenizer = build_tokenizer(token_type=token_type, bpemodel=None if bpemodel is None else str(bpemodel))
+
+    def __len__(self) -> int:
+        return len(self.token_list)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Detokenised text of token ids, without blanks at its ends."""
+        return self.tokenizer.tokens2text(self.converter.ids2tokens(list(ids))).strip()
+
+    def starts_word(self, token: int) -> bool:
+        """Whether a word ends before this token."""
+        surface = self.token_list[token]
+        if self.token_type == "bpe":
+            return surface.startswith(WORD_MARKER)
+        return surface == "<space>" if self.token_type == "char" else True
+
+    def markers(self) -> frozenset[int]:
+        """Tokens whose surface is empty once the word marker is removed: repeating them means nothing."""
+        return frozenset(
+            token for token, surface in enumerate(self.token_list) if surface in (WORD_MARKER, "<space>", "<blank>")
+        )

@@ -1,0 +1,87 @@
+"""What the searches share: the committed prefix, the length cap, the cut of endless repetition."""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Set
+
+from torch import Tensor
+
+from espnet_ext.search.beam_step import BeamStep
+from espnet_ext.search.hypothesis import Candidate, Hypothesis
+from espnet_ext.search.repetition import length_without_repeats
+
+# However short the input, this many new tokens are allowed (algorithms of the project, section 3).
+MIN_NEW_TOKENS = 8
+
+
+class Search(ABC):
+    """A beam search that is run again whenever the encoder memory of the utterance has grown.
+
+    `advance` proposes a candidate, `commit` fixes its first tokens: later candidates begin with them.
+
+    Args:
+        step: expands hypotheses with the model's scorers.
+        eos: id of the end symbol.
+        beam_size: hypotheses kept.
+        maxlenratio: new tokens allowed per memory frame.
+        max_ngram_repeats: copies in a row of one n-gram (n = 1 to 4) that a candidate may hold.
+        markers: tokens without a surface, which do not count as repetition.
+    """
+
+    def __init__(
+        self,
+        step: BeamStep,
+        eos: int,
+        beam_size: int,
+        maxlenratio: float = 1.0,
+        max_ngram_repeats: int = 3,
+        markers: Set[int] = frozenset(),
+    ) -> None:
+        self.step = step
+        self.eos = eos
+        self.beam_size = beam_size
+        self.maxlenratio = maxlenratio
+        self.max_ngram_repeats = max_ngram_repeats
+        self.markers = markers
+        self.reset()
+
+    def reset(self) -> None:
+        """Start the next utterance."""
+        self.committed: Hypothesis | None = None
+        self.warned = False
+
+    @abstractmethod
+    def advance(self, memory: Tensor, final: bool) -> Candidate | None:
+        """Search over all memory frames `(T, D)` so far; None when every continuation is impossible."""
+
+    def commit(self, candidate: Candidate, length: int) -> None:
+        """Fix the first `length` tokens of the candidate. Its score and states are those it had at that length."""
+        self.committed = candidate.hypothesis.ancestor(length)
+        self.committed.parent = None
+        self.step.retain([self.committed])
+
+    @property
+    def committed_length(self) -> int:
+        """Number of tokens fixed so far."""
+        return 0 if self.committed is None else len(self.committed.tokens)
+
+    def _start(self, memory: Tensor) -> Hypothesis:
+        """The committed prefix, with its scorers told of the new frames."""
+        if self.committed is None:
+            self.committed = self.step.root(memory)
+        self.step.extend([self.committed], memory)
+        return self.committed
+
+    def _cap(self, frames: int) -> int:
+        """Longest hypothesis allowed, in tokens, the forced prefix included."""
+        return self.committed_length + max(MIN_NEW_TOKENS, int(self.maxlenratio * frames))
+
+    def _candidate(self, hypothesis: Hypothesis) -> Candidate:
+        """The hypothesis as a candidate, cut before an n-gram repeats once too often."""
+        length = length_without_repeats(hypothesis.tokens, self.max_ngram_repeats)
+        if length < len(hypothesis.tokens):
+            if not self.warned:
+                logging.warning("an n-gram occurs more than %d times in a row: cut", self.max_ngram_repeats)
+                self.warned = True
+            hypothesis = hypothesis.ancestor(max(length, self.committed_length))
+        return Candidate(hypothesis)

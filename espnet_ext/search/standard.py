@@ -1,0 +1,32 @@
+"""The beam search of machine translation: it ends when the beam's worth of hypotheses has finished."""
+
+from torch import Tensor
+
+from espnet_ext.search.base import Search
+from espnet_ext.search.hypothesis import Candidate, Hypothesis
+
+
+class StandardBeamSearch(Search):
+    """A full beam of live hypotheses at every step, filled from the best `2 * beam_size` continuations.
+
+    A continuation by `eos` that ranks above the last one kept is finished. The search ends when `beam_size` have
+    finished or at the cap; best by score / length.
+    """
+
+    def advance(self, memory: Tensor, final: bool) -> Candidate | None:
+        live = [self._start(memory)]
+        finished: list[Hypothesis] = []
+        cap = self._cap(len(memory))
+        while live and len(finished) < self.beam_size:
+            candidates = self.step.expand(live, memory, 2 * self.beam_size)
+            live = []
+            for candidate in candidates:
+                if candidate.tokens[-1] == self.eos or len(candidate.tokens) >= cap:
+                    finished.append(candidate)
+                elif len(live) < self.beam_size:
+                    live.append(candidate)
+                if len(live) == self.beam_size:
+                    break
+        if not finished:
+            return None
+        return self._candidate(max(finished, key=lambda hypothesis: hypothesis.normalized_score).parent)

@@ -1,0 +1,229 @@
+"""Streaming translation of one audio stream: the place where front end, encoder, search and policy meet."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from espnet_ext.audio.reader import SAMPLE_RATE
+from espnet_ext.config import DecodeConfig, make_config
+from espnet_ext.emitter import Emitter
+from espnet_ext.errors import UserError
+from espnet_ext.log.clocks import Step, finish_times
+from espnet_ext.log.instances import Revision
+from espnet_ext.log.units import clean_text, uses_characters
+from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.policy import All, HoldN, LocalAgreement, Policy
+from espnet_ext.search import (
+    BeamStep,
+    BlockwiseBeamSearch,
+    IncrementalBlockwiseBeamSearch,
+    StandardBeamSearch,
+)
+from espnet_ext.search.base import Search
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a push changed: newly released whole words, the rest of the best hypothesis, the words' delay in ms."""
+
+    text: str
+    unstable: str
+    delay_ms: float
+    final: bool
+
+
+class SimulSession:
+    """Simultaneous translation of a stream of 16 kHz mono samples with one of the project's searches and policies.
+
+    All mutable state of a stream is here; any number of sessions share a model. Audio is processed in steps at
+    multiples of `chunk_ms`, whatever the sizes of the pushes.
+
+    Args:
+        model: from `load_model`.
+        config: options; or give them by name (`search="ibwbs", policy="hold_n", hold_n=2`).
+
+    Raises UserError for an option that is unknown, impossible or does not fit the model.
+    """
+
+    def __init__(self, model: SpeechTranslationModel, config: DecodeConfig | None = None, **options: object) -> None:
+        self.model = model
+        self.config = config if config is not None else make_config(options)
+        self.chunk_ms = float(self.config.chunk_ms or model.hop_ms)
+        self.frontend = model.frontend()
+        self.encoder = model.encoder()
+        self.beam_step = _make_step(model, self.config)
+        self.search = _make_search(model, self.config, self.beam_step)
+        self.policy = _make_policy(self.config)
+        self.emitter = Emitter(model.vocabulary, self.config.tgt_lang)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything about the stream so far, finished or not; the next push starts a new one."""
+        self.frontend.reset()
+        self.encoder.reset()
+        self.search.reset()
+        self.policy.reset()
+        self.emitter.reset()
+        self.buffer = np.zeros(0, dtype=np.float32)
+        self.processed = 0  # samples
+        self.searched_frames = 0
+        self.searches = 0
+        self.finished = False
+        self.units: list[str] = []
+        self.delays: list[float] = []
+        self.unit_steps: list[int] = []
+        self.steps: list[Step] = []
+        self.revisions: list[Revision] = []
+        self.unstable = ""
+
+    def push(self, samples: np.ndarray) -> Update:
+        """Take float32 mono 16 kHz samples of any number and translate every whole step that they complete.
+
+        Raises UserError for samples of another kind, RuntimeError after `finish`.
+        """
+        if self.finished:
+            raise RuntimeError("the stream is finished: call reset() to start another")
+        first = len(self.units)
+        self.buffer = np.concatenate([self.buffer, _check_samples(samples)])
+        if self.config.search != "offline":
+            while (end := self._step_end(len(self.steps) + 1)) <= self.processed + len(self.buffer):
+                self._run_step(end - self.processed, final=False)
+        return self._update(first)
+
+    def finish(self) -> Update:
+        """End the stream: the final search, then everything is released."""
+        if self.finished:
+            raise RuntimeError("the stream is finished already: call reset() to start another")
+        first = len(self.units)
+        self._run_step(len(self.buffer), final=True)
+        self.finished = True
+        return self._update(first)
+
+    @property
+    def text(self) -> str:
+        """Everything released so far."""
+        return self._join(self.units)
+
+    @property
+    def elapsed(self) -> list[float]:
+        """For each unit, when it was out under the `queue` clock, in ms from the start of the stream."""
+        times = finish_times(self.steps)
+        return [max(times[step], delay) for step, delay in zip(self.unit_steps, self.delays, strict=True)]
+
+    @property
+    def source_ms(self) -> float:
+        """Audio received, in ms."""
+        return 1000 * (self.processed + len(self.buffer)) / SAMPLE_RATE
+
+    def _step_end(self, number: int) -> int:
+        """Sample at which step `number` (1-based) is due."""
+        return round(number * self.chunk_ms * SAMPLE_RATE / 1000)
+
+    def _run_step(self, count: int, final: bool) -> None:
+        """Process the next `count` samples of the buffer: encode, search, select, release."""
+        begun = time.perf_counter()
+        forwards = self.beam_step.decoder_forwards
+        samples, self.buffer = self.buffer[:count], self.buffer[count:]
+        self.processed += count
+        features = self.frontend.push(torch.from_numpy(samples), final)
+        memory = self.encoder.push(features, final)
+        audio_ms = 1000 * self.processed / SAMPLE_RATE
+        if len(memory) and self._search_is_due(len(memory), final):
+            self._search(memory, final, audio_ms)
+        elif final:
+            self._release((), final, audio_ms)
+        compute_ms = 1000 * (time.perf_counter() - begun)
+        self.steps.append(Step(audio_ms, compute_ms, self.beam_step.decoder_forwards - forwards))
+
+    def _search_is_due(self, frames: int, final: bool) -> bool:
+        if final:
+            return True
+        every = self.config.la_every if self.config.policy == "local_agreement" else 1
+        return frames > self.searched_frames and (len(self.steps) + 1) % every == 0
+
+    def _search(self, memory: torch.Tensor, final: bool, audio_ms: float) -> None:
+        self.searches += 1
+        self.searched_frames = len(memory)
+        candidate = self.search.advance(memory, final)
+        if candidate is None:
+            if final and self.search.committed is not None:
+                self._release(self.search.committed.tokens, final, audio_ms)
+            return
+        stable = len(candidate.tokens)
+        if self.config.search == "bwbs":
+            shown = clean_text(self.model.vocabulary.text(candidate.tokens), self.config.tgt_lang)
+            self.revisions.append(Revision(audio_ms, shown))
+        elif not final:
+            stable = self.policy.stable_length(candidate.tokens)
+        if final or self.config.search != "bwbs":
+            # What is committed stays, whatever the policy says.
+            self.search.commit(candidate, max(stable, self.search.committed_length))
+        self._release(self.search.committed.tokens, final, audio_ms)
+        rest = self.emitter.units(candidate.tokens[self.emitter.released :])
+        self.unstable = self._join(rest)
+
+    def _release(self, tokens: tuple[int, ...], final: bool, audio_ms: float) -> None:
+        units = self.emitter.release(tokens, final)
+        self.units += units
+        self.delays += [audio_ms] * len(units)
+        self.unit_steps += [len(self.steps)] * len(units)
+
+    def _update(self, first: int) -> Update:
+        return Update(
+            text=self._join(self.units[first:]),
+            unstable="" if self.finished else self.unstable,
+            delay_ms=1000 * self.processed / SAMPLE_RATE,
+            final=self.finished,
+        )
+
+    def _join(self, units: list[str]) -> str:
+        return ("" if uses_characters(self.config.tgt_lang) else " ").join(units)
+
+
+def _check_samples(samples: np.ndarray) -> np.ndarray:
+    samples = np.asarray(samples)
+    if samples.ndim != 1 or samples.dtype != np.float32:
+        raise UserError(f"samples: one dimension of float32 is needed, not {samples.dtype} of shape {samples.shape}")
+    if not np.isfinite(samples).all():
+        raise UserError("samples: not all finite")
+    return samples
+
+
+def _make_step(model: SpeechTranslationModel, config: DecodeConfig) -> BeamStep:
+    scorers = model.scorers(config.ctc_weight)
+    weights = {"decoder": 1.0 - config.ctc_weight, "ctc": config.ctc_weight}
+    return BeamStep(scorers, weights, config.beam_size, len(model.vocabulary), model.sos)
+
+
+def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: BeamStep) -> Search:
+    common = dict(
+        step=step,
+        eos=model.eos,
+        beam_size=config.beam_size,
+        maxlenratio=config.maxlenratio,
+        max_ngram_repeats=config.max_ngram_repeats,
+        markers=model.vocabulary.markers(),
+    )
+    if config.search in ("offline", "standard"):
+        return StandardBeamSearch(**common)
+    if config.search in ("bwbs", "bwbs_incremental"):
+        incremental = config.search == "bwbs_incremental"
+        return BlockwiseBeamSearch(**common, incremental=incremental, repetition=config.repetition)
+    return IncrementalBlockwiseBeamSearch(
+        **common,
+        repetition=config.repetition,
+        reliability=config.reliability,
+        seen=config.seen,
+        length_norm=config.length_norm,
+        length_bonus=config.length_bonus,
+    )
+
+
+def _make_policy(config: DecodeConfig) -> Policy:
+    if config.policy == "hold_n":
+        return HoldN(config.hold_n)
+    if config.policy == "local_agreement":
+        return LocalAgreement(config.la_n)
+    return All()
