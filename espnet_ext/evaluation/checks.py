@@ -58,6 +58,11 @@ def describe(records: Sequence[dict]) -> list[str]:
             continue
         lines.append(f"{head}: offline BLEU {record['offline_bleu']:.1f}")
         lines += [f"{head}: {_saving_line(name, saving)}" for name, saving in record["latency_saving"].items()]
+        lines += [
+            f"{head}: {_measured_line(name, saving)}"
+            for name, saving in record["latency_saving"].items()
+            if saving["measured"]
+        ]
         lines += [f"{head}: {_range_line(name, values)}" for name, values in record["hold_n_range"].items()]
     return lines
 
@@ -66,14 +71,28 @@ def _saving_line(name: str, saving: dict) -> str:
     at = f"at BLEU {saving['bleu']:.1f} ({BELOW_OFFLINE:g} below offline)"
     if saving["saving_percent"] is None:
         return f"{name} against BWBS with policies {at}: undefined, {saving['undefined']}"
-    ends = {key: saving[f"{key}_words_at_end"] for key in ("system", "baseline")}
-    shown = {key: "nan" if value is None else f"{100 * value:.0f} %" for key, value in ends.items()}
+    shown = {key: _percent(saving[f"{key}_words_at_end"]) for key in ("system", "baseline")}
     return (
         f"{name} {at} has LAAL {saving['system_latency']:.0f} ms, BWBS with policies {saving['baseline_latency']:.0f} "
         f"ms: {saving['saving_percent']:.1f} % less (aim: {MIN_SAVING:g} % or more); words released at the source "
         f"end {shown['system']} (aim: at most {100 * MAX_WORDS_AT_END:.0f} %) against {shown['baseline']}; "
         f"between {' and '.join(saving['system_points'])}{_verdict(saving)}"
     )
+
+
+def _measured_line(name: str, saving: dict) -> str:
+    values = saving["measured"]
+    system, baseline = (
+        f"{values[key]} (BLEU {values[f'{key}_bleu']:.1f}, LAAL {values[f'{key}_latency']:.0f} ms, "
+        f"{_percent(values[f'{key}_words_at_end'])} of words at the source end)"
+        for key in ("system", "baseline")
+    )
+    percent = "" if values["saving_percent"] is None else f": {values['saving_percent']:.1f} % less"
+    return f"{name}, cheapest system with BLEU {saving['bleu']:.1f} or more: {system} against {baseline}{percent}"
+
+
+def _percent(share: float | None) -> str:
+    return "nan" if share is None else f"{100 * share:.0f} %"
 
 
 def _range_line(name: str, values: dict) -> str:

@@ -19,7 +19,7 @@ POLICY_NAMES = {"all": "no policy", "hold_n": "hold-n", "local_agreement": "loca
 
 def search_name(search: str, reliability: bool = True) -> str:
     """The search as tables and figures name it."""
-    return SEARCH_NAMES.get(search, search) + ("" if reliability else ", no reliability")
+    return SEARCH_NAMES.get(search, search) + ("" if reliability else " without reliability")
 
 
 def policy_name(decode: Decode) -> str:

@@ -51,12 +51,18 @@ def latency_at(points: Iterable[Point], bleu: float) -> Crossing | None:
     return None
 
 
+def cheapest(points: Iterable[Point], bleu: float) -> Point | None:
+    """The measured point of least latency with at least `bleu`; None when no point has it."""
+    return min((point for point in points if point.bleu >= bleu), key=lambda point: point.latency, default=None)
+
+
 def latency_saving(
     system: Sequence[Point], baseline: Sequence[Point], offline_bleu: float, below: float
 ) -> dict[str, object]:
     """Latency (ms) of two curves at the BLEU `below` offline, and how much the first saves in per cent.
 
-    `saving_percent` is None when a curve does not reach that BLEU; `undefined` then says which and why.
+    `saving_percent` is None when a curve does not reach that BLEU, or starts above it; `undefined` then says which.
+    `measured` compares, without interpolation, the cheapest systems with at least that BLEU.
     """
     bleu = offline_bleu - below
     ours, theirs = latency_at(system, bleu), latency_at(baseline, bleu)
@@ -77,6 +83,7 @@ def latency_saving(
         "baseline_points": list(theirs.systems) if theirs else [],
         "saving_percent": None if undefined else 100 * (1 - ours.latency / theirs.latency),
         "undefined": "; ".join(undefined) or None,
+        "measured": _measured(cheapest(system, bleu), cheapest(baseline, bleu)),
     }
 
 
@@ -96,6 +103,17 @@ def policy_range(points: Sequence[Point], offline_bleu: float) -> dict[str, obje
         "max_bleu": best,
         "below_offline": offline_bleu - best,
     }
+
+
+def _measured(system: Point | None, baseline: Point | None) -> dict[str, object] | None:
+    if system is None or baseline is None:
+        return None
+    values: dict[str, object] = {}
+    for name, point in (("system", system), ("baseline", baseline)):
+        values |= {name: point.name, f"{name}_bleu": point.bleu, f"{name}_latency": point.latency}
+        values[f"{name}_words_at_end"] = point.words_at_end
+    saving = 100 * (1 - system.latency / baseline.latency) if baseline.latency > 0 else None
+    return values | {"saving_percent": saving}
 
 
 def _range(points: Sequence[Point]) -> str:

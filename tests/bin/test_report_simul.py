@@ -137,7 +137,7 @@ def test_table_2_chooses_on_dev_and_reports_on_test(tmp_path):
 def test_checks_compare_the_curves_near_offline_quality(finished):
     (record,) = json.loads((finished / "checks.json").read_text())
     assert record["offline_bleu"] == OFFLINE
-    assert set(record["latency_saving"]) == {"IBWBS", "IBWBS, no reliability"}
+    assert set(record["latency_saving"]) == {"IBWBS", "IBWBS without reliability"}
     saving = record["latency_saving"]["IBWBS"]
     assert saving["bleu"] == OFFLINE - 3
     assert saving["baseline_latency"] is None

@@ -53,6 +53,17 @@ def test_saving_is_undefined_when_a_curve_stays_below():
     assert latency_saving(CURVE, [], 88, 3)["undefined"] == "baseline has no points"
 
 
+def test_a_baseline_that_starts_above_the_target_is_compared_by_measured_systems():
+    saving = latency_saving(CURVE, [Point("x", 4000, 87, 0.8), Point("y", 5000, 90)], offline_bleu=88, below=3)
+    assert saving["saving_percent"] is None
+    assert saving["undefined"] == "baseline spans BLEU 87.0 to 90.0 only"
+    measured = saving["measured"]
+    assert (measured["system"], measured["baseline"]) == ("c", "x")
+    assert measured["saving_percent"] == pytest.approx(25)
+    assert measured["baseline_words_at_end"] == 0.8
+    assert latency_saving(CURVE, [], 88, 3)["measured"] is None
+
+
 def test_policy_range():
     values = policy_range(CURVE, offline_bleu=91)
     assert values["ratio"] == 3

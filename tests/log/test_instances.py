@@ -27,7 +27,7 @@ def test_line_has_simulevals_keys_and_ours():
         "index", "prediction", "delays", "elapsed", "prediction_length", "source", "source_length", "utt_id", "steps",
     ]  # fmt: skip
     assert record["prediction_length"] == 2
-    assert record["steps"][0] == {"audio_ms": 320.0, "compute_ms": 10.0, "forwards": 3}
+    assert record["steps"][0].items() >= {"audio_ms": 320.0, "compute_ms": 10.0, "forwards": 3}.items()
 
 
 def test_optional_keys_appear_when_given_and_survive_a_round_trip():
