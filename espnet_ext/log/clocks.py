@@ -16,11 +16,15 @@ CLOCKS = ("queue", "simuleval", "per_chunk")
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a session: audio received when it began (ms), time it took (ms), decoder forward passes in it."""
+    """One step of a session: audio received when it began (ms), time it took (ms), and the decoder's work in it.
+
+    `forwards` counts decoder calls for one step of the whole beam, `hypotheses` the hypotheses in those calls.
+    """
 
     audio_ms: float
     compute_ms: float
     forwards: int
+    hypotheses: int = 0
 
 
 def finish_times(steps: Sequence[Step], clock: str = "queue") -> list[float]:

@@ -196,7 +196,7 @@ def _text(record: Mapping[str, object], key: str) -> str:
 
 def _is_number(value: object, whole: bool = False) -> bool:
     kinds = int if whole else (int, float)
-    return isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 def _number(record: Mapping[str, object], key: str, whole: bool = False) -> float:
@@ -230,7 +230,12 @@ def _objects(record: Mapping[str, object], key: str) -> list[dict]:
 
 
 def _step(record: dict) -> Step:
-    return Step(_number(record, "audio_ms"), _number(record, "compute_ms"), _number(record, "forwards", whole=True))
+    return Step(
+        _number(record, "audio_ms"),
+        _number(record, "compute_ms"),
+        _number(record, "forwards", whole=True),
+        _number({"hypotheses": 0} | record, "hypotheses", whole=True),
+    )
 
 
 def _revision(record: dict) -> Revision:

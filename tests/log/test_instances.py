@@ -102,6 +102,8 @@ def test_writer_refuses_repeated_ids_skipped_indices_and_wrong_counts(tmp_path):
         ({"prediction": "drei Wörter hier"}, "the prediction has 3 units"),
         ({"source": "a.wav"}, "'source' must be a list"),
         ({"source_length": -1}, "'source_length'"),
+        ({"source_length": float("nan")}, "'source_length'"),
+        ({"delays": [320.0, float("inf")]}, "'delays' must be a list of numbers"),
         ({"utt_id": "a b"}, "'utt_id'"),
         ({"index": 4}, "'index' is 4, 0 is next"),
         ({"index": 0.0}, "'index' must be a whole number"),
