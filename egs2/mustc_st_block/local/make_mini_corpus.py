@@ -8,14 +8,22 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
+from mini_corpus.content import plan
+from mini_corpus.figures import measure
+from mini_corpus.lexicon import LANGUAGES
+from mini_corpus.writer import (
+    MANIFEST,
+    check_files,
+    locked,
+    read_manifest,
+    whole_or_absent,
+    write_corpus,
+    write_manifest,
+)
 from rich.progress import track
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from mini_corpus.content import plan
-from mini_corpus.figures import SPLITS, measure
-from mini_corpus.lexicon import LANGUAGES
-from mini_corpus.writer import damage, locked, read_settings, whole_or_absent, write_corpus, write_manifest
 
 PACKAGES = ("espeakng-loader", "soxr", "numpy")
 
@@ -25,7 +33,9 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--output_dir", type=Path, required=True, help="the corpus: en-XX/data/SPLIT/{wav,txt}")
     parser.add_argument("--tgt_lang", default="de", help=f"target languages, of: {' '.join(LANGUAGES[1:])}")
     parser.add_argument("--hours", type=float, default=2.2, help="speech in train, in hours")
-    parser.add_argument("--test_talks", type=int, default=12, help="talks in dev and in tst-COMMON; a quarter in tst-HE")
+    parser.add_argument(
+        "--test_talks", type=int, default=12, help="talks in dev and in tst-COMMON; a quarter in tst-HE"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nj", type=int, default=2, help="processes")
     return parser
@@ -48,25 +58,42 @@ def main(argv: list[str] | None = None) -> None:
 
 def make(output_dir: Path, languages: list[str], settings: dict, nj: int) -> None:
     """Make the corpus unless it is there, whole, with the same settings and the languages asked for."""
-    made = read_settings(output_dir)
-    if made is None and output_dir.exists() and any(output_dir.iterdir()):
-        raise UserError(f"{output_dir}: holds files but no mini corpus; give another --output_dir or remove it")
-    if made is not None and {**made, "languages": None} == {**settings, "languages": None}:
-        fault = damage(output_dir)
-        if fault:
-            logging.warning("%s: the corpus is made anew", fault)
-        elif set(languages) <= set(made["languages"]):
-            logging.info("%s: whole, made with the same settings, nothing to do", output_dir)
-            return
-        languages = [language for language in LANGUAGES if language in {*languages, *made["languages"]}]
+    present, whole = find(output_dir, settings)
+    if whole and set(languages) <= set(present):
+        logging.info("%s: whole, made with the same settings, nothing to do", output_dir)
+        return
+    languages = [language for language in LANGUAGES if language in {*languages, *present}]
     talks = plan(settings["seed"], settings["hours"], settings["test_talks"])
     logging.info("%s: recording %d talks, en to %s, %d processes", output_dir, len(talks), " ".join(languages), nj)
     with whole_or_absent(output_dir) as folder:
         write_corpus(folder, talks, languages, nj, show_progress)
-        figures = {f"en-{language}": measure(folder, language) for language in languages}
+        figures = measure(folder, languages)
         (folder / "figures.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
         write_manifest(folder, {**settings, "languages": languages})
     print_figures(figures)
+
+
+def find(output_dir: Path, settings: dict) -> tuple[list[str], bool]:
+    """The languages of the corpus that is there, and whether it is whole and made with these settings.
+
+    Raises UserError when the folder holds something else, which is not ours to replace.
+    """
+    if not (output_dir / MANIFEST).exists():
+        if output_dir.exists() and (not output_dir.is_dir() or any(output_dir.iterdir())):
+            raise UserError(f"--output_dir {output_dir}: holds no mini corpus; name another folder or remove it")
+        return [], False
+    languages: list[str] = []
+    try:
+        manifest = read_manifest(output_dir)
+        languages = manifest["settings"].pop("languages")
+        if manifest["settings"] != settings:
+            logging.info("%s: made with other settings or by another version, is made anew", output_dir)
+            return languages, False
+        check_files(output_dir, manifest)
+    except UserError as fault:
+        logging.warning("%s: the corpus is made anew", fault)
+        return languages, False
+    return languages, True
 
 
 def fingerprint() -> str:
@@ -92,10 +119,9 @@ def show_progress(results: Iterable, total: int) -> Iterable:
 
 
 def print_figures(figures: dict) -> None:
-    for pair, values in figures.items():
-        print(f"{pair}: {values['target_word_types']} target word types, {values['target_words']} target words in train")
-        for split in SPLITS:
-            print(f"{pair} {split}: " + ", ".join(f"{key} {value}" for key, value in values[split].items()))
+    for group in figures.values():
+        for name, values in group.items():
+            print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in values.items()))
 
 
 if __name__ == "__main__":

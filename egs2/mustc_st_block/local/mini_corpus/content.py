@@ -6,10 +6,10 @@ from random import Random
 from mini_corpus.grammar import Piece, Sampler
 from mini_corpus.talk import Talk
 
-SENTENCES_PER_TALK = {"train": 24, "dev": 8, "tst-COMMON": 8, "tst-HE": 8}
+SENTENCES_PER_TALK = {"train": 24, "dev": 9, "tst-COMMON": 9, "tst-HE": 9}
 FIRST_NUMBER = {"train": 1, "dev": 1001, "tst-COMMON": 2001, "tst-HE": 3001}
-SECONDS_PER_CHARACTER = 0.064  # of English text, at the synthesiser's rate
-WORDS = range(10, 27)  # of a sentence in English: about 3 to 10 s
+SECONDS_PER_CHARACTER = 0.0645  # of English text, at the synthesiser's rate
+WORDS = range(12, 27)  # of a sentence in English: about 3 to 10 s
 
 
 class Neighbourhood:

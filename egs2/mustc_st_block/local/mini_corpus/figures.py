@@ -2,6 +2,8 @@
 
 import re
 import statistics
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -21,39 +23,44 @@ def sentences(line: str) -> list[str]:
     return SENTENCE_END.split(text) if text else []
 
 
-def measure(output_dir: Path, language: str) -> dict:
-    """Hours, talks, segments and lengths by set; word types and near repetitions of train in the test sets."""
-    figures: dict = {}
-    texts: dict[str, list[str]] = {}
-    for split in SPLITS:
-        folder = output_dir / f"en-{language}" / "data" / split / "txt"
-        rows = yaml.load((folder / f"{split}.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
-        source, texts[split] = read_lines(folder / f"{split}.en"), read_lines(folder / f"{split}.{language}")
-        seconds = [row["duration"] for row in rows]
-        irregular = [line for line in source if len(sentences(line)) != 1 or not _whole(sentences(line)[0])]
-        figures[split] = {
-            "talks": len({row["wav"] for row in rows}),
-            "segments": len(rows),
-            "hours": round(sum(seconds) / 3600, 3),
-            "median_s": round(statistics.median(seconds), 2),
-            "shortest_s": min(seconds),
-            "longest_s": max(seconds),
-            "irregular_share": round(len(irregular) / len(rows), 3),
-            "noises": sum(bool(NOISE.search(line)) for line in source),
-        }
-    train = Neighbourhood(sentence for line in texts["train"] for sentence in [line, *sentences(line)])
-    for split in SPLITS[1:]:
-        own = [sentence for line in texts[split] for sentence in sentences(line)]
-        figures[split]["in_train_share"] = sum(sentence in train for sentence in own) / len(own)
-        figures[split]["near_train_share"] = sum(train.near(sentence) for sentence in own) / len(own)
-    counts: dict[str, int] = {}
-    for line in texts["train"]:
-        for word in WORD.findall(NOISE.sub("", line).lower()):
-            counts[word] = counts.get(word, 0) + 1
-    figures["target_word_types"] = len(counts)
-    figures["target_words"] = sum(counts.values())
+def measure(output_dir: Path, languages: Sequence[str]) -> dict:
+    """Under `sets` talks, segments and lengths by set; under `texts`, by language, word types of train and the shares
+    of the other sets' sentences that train holds too (`in_train`) or holds but for one word (`near_train`).
+    """
+    folder = output_dir / f"en-{languages[0]}" / "data"
+    figures: dict = {"sets": {split: _measure_set(folder / split / "txt", split) for split in SPLITS}, "texts": {}}
+    for language in ("en", *languages):
+        folder = output_dir / f"en-{languages[0] if language == 'en' else language}" / "data"
+        lines = {split: read_lines(folder / split / "txt" / f"{split}.{language}") for split in SPLITS}
+        figures["texts"][language] = _measure_text(lines)
     return figures
 
 
-def _whole(sentence: str) -> bool:
-    return sentence[-1] in ".?!" and not sentence[0].islower()
+def _measure_set(folder: Path, split: str) -> dict:
+    rows = yaml.load((folder / f"{split}.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+    lines = read_lines(folder / f"{split}.en")
+    seconds = [row["duration"] for row in rows]
+    parts = [sentences(line) for line in lines]
+    return {
+        "talks": len({row["wav"] for row in rows}),
+        "segments": len(rows),
+        "hours": round(sum(seconds) / 3600, 3),
+        "shortest_s": min(seconds),
+        "median_s": round(statistics.median(seconds), 2),
+        "longest_s": max(seconds),
+        "several_sentences": sum(len(part) > 1 for part in parts),
+        "cut_sentences": sum(bool(part) and (part[0][0].islower() or part[-1][-1] not in ".?") for part in parts),
+        "noises": sum(bool(NOISE.search(line)) for line in lines),
+    }
+
+
+def _measure_text(lines: dict[str, list[str]]) -> dict:
+    words = Counter(word for line in lines["train"] for word in WORD.findall(NOISE.sub("", line).lower()))
+    known = Neighbourhood(text for line in lines["train"] for text in [line, *sentences(line)])
+    held_out = [text for split in SPLITS[1:] for line in lines[split] for text in sentences(line)]
+    return {
+        "word_types": len(words),
+        "words": words.total(),
+        "in_train": round(sum(text in known for text in held_out) / len(held_out), 4),
+        "near_train": round(sum(known.near(text) for text in held_out) / len(held_out), 4),
+    }

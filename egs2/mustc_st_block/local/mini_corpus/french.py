@@ -23,7 +23,7 @@ DETERMINERS = {
     "our": ("notre", "notre", "nos"),
 }
 VOWEL = "aàâeéèêiîoôuûyhœ"
-ELISIONS = re.compile(rf"\b(le|la|je|que|de|jusque) (?=[{VOWEL}])", re.IGNORECASE)
+ELISIONS = re.compile(rf"\b(le|la|je|que|de) (?=[{VOWEL}])", re.IGNORECASE)
 CONTRACTIONS = {"à le": "au", "à les": "aux", "de le": "du", "de les": "des"}
 
 
@@ -123,7 +123,8 @@ def _copula(meaning: Clause) -> str:
     plural = meaning.subject.plural
     if meaning.measure:
         return f"{'coûtent' if plural else 'coûte'} {meaning.measure['fr']}"
-    verb = ("étaient" if plural else "était") if meaning.tense == "past" else ("sont" if plural else "est")
+    past = meaning.tense == "past"
+    verb = ("étaient" if past else "sont") if plural else ("était" if past else "est")
     feminine = isinstance(meaning.subject, NounPhrase) and meaning.subject.noun["fr_gender"] == "f"
     quality = adjective(meaning.adjective, feminine, plural)
     return " ".join(filter(None, [verb, "très" if meaning.very else "", quality]))

@@ -18,7 +18,7 @@ FINITE = {
 }
 CASES = ("nom", "acc", "dat")
 # articles by gender (m, f, n, plural) and case
-DEFINITE = {"m": ("der", "den", "dem"), "f": ("die", "die", "der"), "n": ("das", "das", "dem"), "p": ("die", "die", "den")}
+DER = {"m": ("der", "den", "dem"), "f": ("die", "die", "der"), "n": ("das", "das", "dem"), "p": ("die", "die", "den")}
 DIESER = {"m": ("er", "en", "em"), "f": ("e", "e", "er"), "n": ("es", "es", "em"), "p": ("e", "e", "en")}
 EIN = {"m": ("", "en", "em"), "f": ("e", "e", "er"), "n": ("", "", "em"), "p": ("e", "e", "en")}
 AFTER_DER = {"m": ("e", "en", "en"), "f": ("e", "e", "en"), "n": ("e", "e", "en"), "p": ("en", "en", "en")}
@@ -59,7 +59,7 @@ def _determiner(meaning: NounPhrase, kind: str, column: int) -> tuple[str, str]:
     """The determiner and the ending it leaves to the adjective."""
     match meaning.determiner:
         case "the":
-            return DEFINITE[kind][column], AFTER_DER[kind][column]
+            return DER[kind][column], AFTER_DER[kind][column]
         case "this":
             return "dies" + DIESER[kind][column], AFTER_DER[kind][column]
         case "percent":
@@ -99,13 +99,14 @@ def _verb(meaning: Clause) -> tuple[str, str, list[str]]:
         return _copula(meaning)
     verb = meaning.verb
     motion = verb["objects"] == "city"
+    last = motion or " " in verb["de_governs"]  # an object with a preposition stands next to the verb
     middle = [
         nominal(meaning.recipient, "dat") if meaning.recipient else "",
-        "" if motion else _object(meaning),
+        "" if last else _object(meaning),
         f"mit {nominal(meaning.companion, 'dat')}" if meaning.companion else "",
         f"in {nominal(meaning.place, 'dat')}" if meaning.place else "",
         meaning.manner["de"] if meaning.manner else "",
-        _object(meaning) if motion else "",
+        _object(meaning) if last else "",
     ]
     if meaning.tense == "past":
         return FINITE["sein" if motion else "haben"][row], verb["de_participle"], middle

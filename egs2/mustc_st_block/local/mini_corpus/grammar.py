@@ -53,11 +53,13 @@ class Sampler:
         rows = [row for row in table("nouns") if row["class"] in classes and row not in avoid]
         noun = pick(self.rng, rows)
         determiner = self.rng.choices(("the", "a", "this", "my", "our", "number"), (46, 16, 10, 8, 10, 10))[0]
-        plural = determiner == "number" or self.chance(0.25)
-        if subject and determiner == "a":
-            plural = False  # no bare plural subjects in Spanish
+        if noun["class"] == "place" and determiner == "number":
+            determiner = "the"
+        plural = determiner == "number" or (noun["class"] != "place" and self.chance(0.28))
+        if determiner == "a" and (subject or noun["class"] == "person"):
+            plural = False  # Spanish has bare plurals for things as objects alone
         quantity = pick(self.rng, phrases("number")) if determiner == "number" else None
-        if subject and plural and determiner == "the" and self.chance(0.4):
+        if subject and plural and determiner == "the" and self.chance(0.6):
             determiner, quantity = "percent", pick(self.rng, phrases("percent"))
         adjectives = [row for row in table("adjectives") if noun["class"] in row["nouns"].split()]
         adjective = pick(self.rng, adjectives) if determiner != "percent" and self.chance(0.36) else None
@@ -68,9 +70,12 @@ class Sampler:
             return Name(pick(self.rng, [row for row in phrases("name") if row not in avoid]))
         return self.noun_phrase(("person",), avoid, subject)
 
+    def pronoun(self) -> Pronoun:
+        return Pronoun(self.rng.choices(("I", "he", "she", "we", "they"), (30, 15, 15, 25, 15))[0])
+
     def subject(self) -> Nominal:
         if self.chance(0.33):
-            return Pronoun(self.rng.choices(("I", "he", "she", "we", "they"), (30, 15, 15, 25, 15))[0])
+            return self.pronoun()
         return self.person(subject=True)
 
     def action(self, modal: bool | None = None, time: bool | None = None) -> Clause:
@@ -104,12 +109,11 @@ class Sampler:
     def place(self) -> Nominal:
         if self.chance(0.25):
             return Name(pick(self.rng, phrases("city")))
-        place = self.noun_phrase(("place",))
-        return replace(place, determiner="the", quantity=None, plural=False) if place.plural else place
+        return self.noun_phrase(("place",))
 
     def quality(self) -> Clause:
         """A clause that says an adjective or a price of its subject."""
-        if self.chance(0.3):
+        if self.chance(0.35):
             subject = self.noun_phrase(("thing", "place"), subject=True)
             subject = replace(subject, determiner="the") if subject.determiner == "percent" else subject
             return Clause(subject, "present", measure=pick(self.rng, phrases("price")))
@@ -123,9 +127,9 @@ class Sampler:
         return self.quality() if self.chance(0.2) else self.action()
 
     def opinion(self, kind: str) -> Piece:
-        """"I think", "the doctor said": the clause another one hangs on."""
+        """The clause another one hangs on: I think, the doctor said."""
         row = pick(self.rng, [row for row in table("opinions") if row["clause"] == kind])
-        subject = self.subject()
+        subject = self.pronoun() if self.chance(0.4) else self.subject()
         index = agreement(subject)
         rest = row["de_rest"]
         return {
@@ -157,8 +161,12 @@ def join(first: Piece | Entry, second: Piece) -> Piece:
     return {**joined, "fr": french.elide(joined["fr"])}
 
 
-def mark(piece: Piece, mark: str, languages: Sequence[str] = LANGUAGES) -> Piece:
-    return {language: text + mark if language in languages else text for language, text in piece.items()}
+def mark(piece: Piece, sign: str, languages: Sequence[str] = LANGUAGES) -> Piece:
+    """The piece with a punctuation mark at its end in these languages. French puts a blank before `?`, `;` and `:`."""
+    marked = {language: piece[language] + sign for language in languages}
+    if "fr" in marked and sign in "?;:":
+        marked["fr"] = f"{piece['fr']} {sign}"
+    return {**piece, **marked}
 
 
 def capital(text: str) -> str:
@@ -216,9 +224,9 @@ def purpose(s: Sampler) -> list[Piece]:
 
 
 def remark(s: Sampler) -> list[Piece]:
-    first = mark(dict(pick(s.rng, phrases("remark")).cells), ":")
+    row = pick(s.rng, phrases("remark"))
     second = say(s.any_clause(), "main")
-    return [{language: first[language] for language in LANGUAGES}, {**second, "de": capital(second["de"])}]
+    return [mark({language: row[language] for language in LANGUAGES}, ":"), {**second, "de": capital(second["de"])}]
 
 
 def semicolon(s: Sampler) -> list[Piece]:
@@ -234,7 +242,7 @@ def question(s: Sampler) -> list[Piece]:
         "es": "¿Cómo " + piece["es"],
         "fr": "comment pouvons-nous" + piece["fr"].removeprefix("nous pouvons"),
     }
-    return [mark(mark(piece, "?", ("en", "de", "es")), " ?", ("fr",))]
+    return [mark(piece, "?")]
 
 
 def deep(s: Sampler) -> list[Piece]:
@@ -245,7 +253,7 @@ def deep(s: Sampler) -> list[Piece]:
 
 
 FRAMES: tuple[tuple[Callable[[Sampler], list[Piece]], int], ...] = (
-    (statement, 9),
+    (statement, 7),
     (that, 19),
     (whether, 9),
     (because, 15),
@@ -254,8 +262,8 @@ FRAMES: tuple[tuple[Callable[[Sampler], list[Piece]], int], ...] = (
     (when, 8),
     (conjunction, 8),
     (purpose, 6),
-    (remark, 4),
+    (remark, 7),
     (semicolon, 5),
     (question, 3),
-    (deep, 9),
+    (deep, 10),
 )

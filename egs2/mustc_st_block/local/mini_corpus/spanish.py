@@ -37,7 +37,14 @@ def plural_form(word: str) -> str:
         return word[:-1] + "ces"
     if word.endswith("ón"):
         return word[:-2] + "ones"
-    return {"jardín": "jardines"}.get(word, word + "es")
+    return word + "es"
+
+
+def noun(entry: Entry, plural: bool) -> str:
+    singular = entry.form("es", 0)
+    if not plural:
+        return singular
+    return entry.form("es", 1) if entry.has("es", 1) else plural_form(singular)
 
 
 def adjective(entry: Entry, feminine: bool, plural: bool) -> str:
@@ -56,7 +63,7 @@ def nominal(meaning: Nominal) -> str:
     if isinstance(meaning, Pronoun):
         return PRONOUNS[meaning.word]
     feminine = meaning.noun["es_gender"] == "f"
-    word = plural_form(meaning.noun["es"]) if meaning.plural else meaning.noun["es"]
+    word = noun(meaning.noun, meaning.plural)
     quality = adjective(meaning.adjective, feminine, meaning.plural) if meaning.adjective else ""
     return " ".join(filter(None, [_determiner(meaning, feminine), word, quality]))
 
@@ -119,7 +126,8 @@ def _copula(meaning: Clause) -> str:
     plural = meaning.subject.plural
     if meaning.measure:
         return f"{'cuestan' if plural else 'cuesta'} {meaning.measure['es']}"
-    verb = (("eran" if plural else "era") if meaning.tense == "past" else ("son" if plural else "es"))
+    past = meaning.tense == "past"
+    verb = ("eran" if past else "son") if plural else ("era" if past else "es")
     feminine = isinstance(meaning.subject, NounPhrase) and meaning.subject.noun["es_gender"] == "f"
     quality = adjective(meaning.adjective, feminine, plural)
     return " ".join(filter(None, [verb, "muy" if meaning.very else "", quality]))

@@ -99,7 +99,7 @@ def _trim(samples: np.ndarray) -> np.ndarray:
 def applause(seconds: float, rng: np.random.Generator) -> np.ndarray:
     """Noise that swells and dies away, roughened as by many hands."""
     count = int(seconds * SAMPLE_RATE)
-    claps = np.repeat(rng.gamma(1.0, 1.0, count // 80 + 1), 80)[:count]
+    claps = np.repeat(rng.gamma(1.0, 1.0, count // 80 + 1).clip(max=3), 80)[:count]
     envelope = np.sin(np.linspace(0, np.pi, count)) ** 0.5
     return (_coloured(count, rng) * claps * envelope * 0.1).astype(np.float32)
 

@@ -10,11 +10,12 @@ from mini_corpus.grammar import Piece, words
 from mini_corpus.synthesis import SAMPLE_RATE, Voice, applause, laughter, synthesise
 
 VOICES = ("en-us", "en-us+f2", "en", "en-us+m3", "en+f2", "en-us+Mario")
-EVENTS = {
+NOISES = {
     applause: words("(Applause)", "(Applaus)", "(Aplausos)", "(Applaudissements)"),
     laughter: words("(Laughter)", "(Gelächter)", "(Risas)", "(Rires)"),
 }
 SHORTEST, LONGEST = 2.0, 15.0  # seconds of a segment
+ROOM_NOISE = np.float32(10 ** (-66 / 20))
 
 
 @dataclass(frozen=True)
@@ -49,51 +50,63 @@ class Segment:
     duration: float
     text: Piece
     words: int
-    whole: bool
+
+
+class Tape:
+    """A recording as it grows."""
+
+    def __init__(self) -> None:
+        self.parts: list[np.ndarray] = []
+        self.position = 0  # in samples
+
+    def silence(self, seconds: float) -> None:
+        self._append(np.zeros(int(seconds * SAMPLE_RATE), np.float32))
+
+    def sound(self, samples: np.ndarray, text: Piece, noise: bool = False) -> Unit:
+        start = self.position
+        self._append(samples)
+        return Unit(text, start / SAMPLE_RATE, self.position / SAMPLE_RATE, noise)
+
+    def _append(self, samples: np.ndarray) -> None:
+        self.parts.append(samples)
+        self.position += len(samples)
 
 
 def record(talk: Talk) -> tuple[np.ndarray, list[list[Unit]]]:
     """The talk's int16 samples at 16 kHz, and the units of each sentence or noise."""
     rng = Random(f"{talk.seed} record {talk.number}")
     generator = np.random.default_rng(rng.getrandbits(64))
-    voice = Voice(VOICES[talk.number % len(VOICES)], rng.randint(160, 174))
-    parts: list[np.ndarray] = []
-    groups: list[list[Unit]] = []
-    position = 0
-
-    def silence(seconds: float) -> None:
-        nonlocal position
-        parts.append(np.zeros(int(seconds * SAMPLE_RATE), np.float32))
-        position += len(parts[-1])
-
-    def sound(samples: np.ndarray, text: Piece, noise: bool = False) -> Unit:
-        nonlocal position
-        parts.append(samples)
-        start, position = position, position + len(samples)
-        return Unit(text, start / SAMPLE_RATE, position / SAMPLE_RATE, noise)
-
+    voice = Voice(VOICES[talk.number % len(VOICES)], rng.randint(154, 168))
     level = 10 ** (rng.uniform(-25, -21) / 20)
-    silence(rng.uniform(0.5, 2.0))
+    tape = Tape()
+    groups: list[list[Unit]] = []
+    tape.silence(rng.uniform(0.5, 2.0))
     for pieces in talk.sentences:
-        units = []
-        for index, piece in enumerate(pieces):
-            if index:
-                silence(rng.uniform(0.25, 0.4) if pieces[index - 1]["en"][-1] in ",;:" else rng.uniform(0.08, 0.16))
-            # a comma keeps the synthesiser from lowering its voice inside a sentence
-            text = piece["en"] if piece["en"][-1] in ".,;:?" else piece["en"] + ","
-            samples = synthesise(text, voice)
-            gain = min(level / np.sqrt(np.mean(samples**2)), 0.9 / np.abs(samples).max())
-            units.append(sound(samples * gain, piece))
-        groups.append(units)
-        silence(rng.uniform(0.4, 1.0))
+        groups.append(_say(pieces, voice, level, tape, rng))
+        tape.silence(rng.uniform(0.4, 1.0))
         if rng.random() < 0.05:
-            noise = rng.choice(list(EVENTS))
-            groups.append([sound(noise(rng.uniform(2.0, 3.5), generator), EVENTS[noise], noise=True)])
-            silence(rng.uniform(0.4, 1.0))
-    silence(rng.uniform(0.5, 1.5))
-    samples = np.concatenate(parts)
-    samples += generator.standard_normal(len(samples), np.float32) * np.float32(10 ** (-66 / 20))
+            noise = rng.choice(list(NOISES))
+            groups.append([tape.sound(noise(rng.uniform(2.0, 3.5), generator), NOISES[noise], noise=True)])
+            tape.silence(rng.uniform(0.4, 1.0))
+    tape.silence(rng.uniform(0.5, 1.5))
+    samples = np.concatenate(tape.parts)
+    samples += generator.standard_normal(len(samples), np.float32) * ROOM_NOISE
     return np.round(np.clip(samples, -1, 1) * 32767).astype(np.int16), groups
+
+
+def _say(pieces: Sequence[Piece], voice: Voice, level: float, tape: Tape, rng: Random) -> list[Unit]:
+    """Speak the pieces of a sentence at the root mean square `level`, with short pauses between them."""
+    units = []
+    pause = 0.0
+    for piece in pieces:
+        tape.silence(pause)
+        at_mark = piece["en"][-1] in ".,;:?"
+        # a comma keeps the synthesiser from lowering its voice inside a sentence
+        samples = synthesise(piece["en"] if at_mark else piece["en"] + ",", voice)
+        gain = min(level / np.sqrt(np.mean(samples**2)), 0.9 / np.abs(samples).max())
+        units.append(tape.sound(samples * gain, piece))
+        pause = rng.uniform(0.25, 0.4) if at_mark else rng.uniform(0.08, 0.16)
+    return units
 
 
 def segments(talk: Talk, groups: Sequence[Sequence[Unit]]) -> list[Segment]:
@@ -109,8 +122,7 @@ def segments(talk: Talk, groups: Sequence[Sequence[Unit]]) -> list[Segment]:
         taken, cut = _cut(rng, groups[index : index + 3], talk.train)
         lines.extend(cut)
         index += taken
-    whole = {id(group[0]): group[-1] for group in groups}
-    return [_segment(line, whole.get(id(line[0])) is line[-1]) for line in lines]
+    return [_segment(line) for line in lines]
 
 
 def _cut(rng: Random, groups: Sequence[Sequence[Unit]], train: bool) -> tuple[int, list[list[Unit]]]:
@@ -127,24 +139,24 @@ def _cut(rng: Random, groups: Sequence[Sequence[Unit]], train: bool) -> tuple[in
     if not train:
         if draw < 0.06:
             taken, lines = 2, [first + second]
-    elif draw < 0.11:
+    elif draw < 0.12:
         taken, lines = 3, [first + second + third]
-    elif draw < 0.27:
+    elif draw < 0.29:
         taken, lines = 2, [first + second]
-    elif draw < 0.32:
+    elif draw < 0.35:
         taken, lines = 1, [first[:1], first[1:]]
-    elif draw < 0.37:
+    elif draw < 0.41:
         taken, lines = 2, [first[:1], first[1:] + second]
-    elif draw < 0.42:
+    elif draw < 0.47:
         taken, lines = 2, [first + second[:-1], second[-1:]]
     fits = all(line and SHORTEST <= line[-1].end - line[0].start <= LONGEST - 0.1 for line in lines)
     return (taken, lines) if taken <= len(groups) and fits else (1, [first])
 
 
-def _segment(units: Sequence[Unit], whole: bool) -> Segment:
+def _segment(units: Sequence[Unit]) -> Segment:
     """A line from just before its first unit to just after its last, on MuST-C's grid of 10 ms."""
     start = int(round((units[0].start - 0.04) * 100))
     end = int(round((units[-1].end + 0.04) * 100))
     text = {language: " ".join(unit.text[language] for unit in units) for language in units[0].text}
     spoken = sum(len(unit.text["en"].split()) for unit in units if not unit.noise)
-    return Segment(start / 100, (end - start) / 100, text, spoken, whole)
+    return Segment(start / 100, (end - start) / 100, text, spoken)

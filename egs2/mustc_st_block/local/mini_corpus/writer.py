@@ -2,11 +2,12 @@
 
 import fcntl
 import hashlib
-import io
 import json
 import multiprocessing
 import os
 import shutil
+import signal
+import tempfile
 import wave
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write
 from mini_corpus.synthesis import SAMPLE_RATE
 from mini_corpus.talk import Segment, Talk, record, segments
@@ -39,7 +41,8 @@ def write_corpus(
             for kind in ("wav", "txt"):
                 (_data(output_dir, language, split) / kind).mkdir(parents=True)
     jobs = [(talk, _data(output_dir, first, talk.split) / "wav" / f"ted_{talk.number}.wav") for talk in talks]
-    with multiprocessing.get_context("spawn").Pool(min(nj, len(talks))) as pool:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(min(nj, len(talks)), _leave_interrupts_to_parent) as pool:
         for talk, cut in zip(talks, progress(pool.imap(_record_talk, jobs), len(talks)), strict=True):
             lines[talk.split].extend((talk, segment) for segment in cut)
     for language in others:
@@ -52,6 +55,10 @@ def write_corpus(
 
 def _data(output_dir: Path, language: str, split: str) -> Path:
     return output_dir / f"en-{language}" / "data" / split
+
+
+def _leave_interrupts_to_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _record_talk(job: tuple[Talk, Path]) -> list[Segment]:
@@ -93,33 +100,34 @@ def write_manifest(folder: Path, settings: dict) -> None:
     """`manifest.json`: the settings, and size and SHA-256 of every file of the folder."""
     files = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name != MANIFEST:
+        if path.is_file():
             files[path.relative_to(folder).as_posix()] = {"size": path.stat().st_size, "sha256": sha256(path)}
     with atomic_write(folder / MANIFEST) as stream:
         json.dump({"settings": settings, "files": files}, stream, indent=1)
 
 
-def read_settings(folder: Path) -> dict | None:
-    """The settings a corpus was made with; None where there is no corpus or its manifest cannot be read."""
+def read_manifest(folder: Path) -> dict:
+    """The manifest's `settings` and `files`. Raises UserError when it cannot be read as one."""
+    path = folder / MANIFEST
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        return manifest["settings"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        manifest = json.loads(path.read_bytes())
+        if not isinstance(manifest["settings"]["languages"], list) or not isinstance(manifest["files"], dict):
+            raise TypeError
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{path} is damaged") from None
+    return manifest
 
 
-def damage(folder: Path) -> str | None:
-    """The first file that differs from the manifest and how, or None when all are whole."""
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+def check_files(folder: Path, manifest: dict) -> None:
+    """Raises UserError naming the first file that differs from the manifest."""
     for name, expected in manifest["files"].items():
         path = folder / name
         if not path.is_file():
-            return f"{path} is missing"
+            raise UserError(f"{path} is missing")
         if path.stat().st_size != expected["size"]:
-            return f"{path} has {path.stat().st_size} bytes, {expected['size']} are expected"
+            raise UserError(f"{path} has {path.stat().st_size} bytes instead of {expected['size']}")
         if sha256(path) != expected["sha256"]:
-            return f"{path} has another checksum than when it was made"
-    return None
+            raise UserError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}")
 
 
 def sha256(path: Path) -> str:
@@ -129,22 +137,28 @@ def sha256(path: Path) -> str:
 
 @contextmanager
 def whole_or_absent(output_dir: Path) -> Iterator[Path]:
-    """A temporary folder beside `output_dir` that takes its place when the block ends without an exception."""
-    temporary = output_dir.with_name(f".{output_dir.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
+    """A temporary folder beside `output_dir` that takes its place when the block ends without an exception.
+
+    What a killed run left is removed first, so only one process at a time may be here: see `locked`.
+    """
+    name = f".{output_dir.name}."
+    for leftover in output_dir.parent.glob(f"{name}*.tmp"):
+        shutil.rmtree(leftover)
+    temporary = Path(tempfile.mkdtemp(prefix=name, suffix=".tmp", dir=output_dir.parent))
+    temporary.chmod(0o755)
     try:
         yield temporary
-        shutil.rmtree(output_dir, ignore_errors=True)
+        if output_dir.exists():
+            shutil.rmtree(output_dir)
         os.replace(temporary, output_dir)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
-def locked(output_dir: Path) -> Iterator[io.TextIOBase]:
+def locked(output_dir: Path) -> Iterator[None]:
     """One process at a time makes or checks `output_dir`; another waits here."""
     output_dir.parent.mkdir(parents=True, exist_ok=True)
     with open(output_dir.with_name(f".{output_dir.name}.lock"), "w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        yield stream
+        yield
