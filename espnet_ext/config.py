@@ -64,6 +64,12 @@ class DecodeConfig:
             raise UserError("length_bonus: has no effect with length_norm true; add --length_norm false")
 
     @property
+    def system(self) -> str:
+        """A short name: the search, its policy and what the policy is tuned by."""
+        tuned = {"hold_n": self.hold_n, "local_agreement": self.la_n}.get(self.policy, "")
+        return self.search if self.policy == "all" else f"{self.search}_{self.policy}{tuned}"
+
+    @property
     def policy_args(self) -> dict[str, object]:
         """The options that tell this decode from others of the same search and policy, for reports."""
         names = {"hold_n": ["hold_n"], "local_agreement": ["la_n", "la_every"]}.get(self.policy, [])

@@ -1,5 +1,6 @@
 """Streaming translation of one audio stream: the place where front end, encoder, search and policy meet."""
 
+import logging
 import time
 from dataclasses import dataclass
 
@@ -59,8 +60,12 @@ class SimulSession:
         self.emitter = Emitter(model.vocabulary, self.config.tgt_lang)
         self.reset()
 
-    def reset(self) -> None:
-        """Forget everything about the stream so far, finished or not; the next push starts a new one."""
+    def reset(self, name: str = "stream") -> None:
+        """Forget everything about the stream so far, finished or not; the next push starts a new one.
+
+        `name` stands in the log's warnings about it.
+        """
+        self.name = name
         self.frontend.reset()
         self.encoder.reset()
         self.search.reset()
@@ -69,7 +74,6 @@ class SimulSession:
         self.buffer = np.zeros(0, dtype=np.float32)
         self.processed = 0  # samples
         self.searched_frames = 0
-        self.searches = 0
         self.finished = False
         self.units: list[str] = []
         self.delays: list[float] = []
@@ -99,6 +103,11 @@ class SimulSession:
         first = len(self.units)
         self._run_step(len(self.buffer), final=True)
         self.finished = True
+        if not self.units:
+            logging.warning("%s: empty translation (%.2f s of audio)", self.name, self.source_ms / 1000)
+        if self.search.cut_repeats:
+            limit = self.config.max_ngram_repeats
+            logging.warning("%s: cut where an n-gram came more than %d times in a row", self.name, limit)
         return self._update(first)
 
     @property
@@ -124,7 +133,7 @@ class SimulSession:
     def _run_step(self, count: int, final: bool) -> None:
         """Process the next `count` samples of the buffer: encode, search, select, release."""
         begun = time.perf_counter()
-        forwards = self.beam_step.decoder_forwards
+        forwards, hypotheses = self.beam_step.decoder_forwards, self.beam_step.hypothesis_steps
         samples, self.buffer = self.buffer[:count], self.buffer[count:]
         self.processed += count
         features = self.frontend.push(torch.from_numpy(samples), final)
@@ -135,7 +144,14 @@ class SimulSession:
         elif final:
             self._release((), final, audio_ms)
         compute_ms = 1000 * (time.perf_counter() - begun)
-        self.steps.append(Step(audio_ms, compute_ms, self.beam_step.decoder_forwards - forwards))
+        self.steps.append(
+            Step(
+                audio_ms,
+                compute_ms,
+                self.beam_step.decoder_forwards - forwards,
+                self.beam_step.hypothesis_steps - hypotheses,
+            )
+        )
 
     def _search_is_due(self, frames: int, final: bool) -> bool:
         if final:
@@ -144,7 +160,6 @@ class SimulSession:
         return frames > self.searched_frames and (len(self.steps) + 1) % every == 0
 
     def _search(self, memory: torch.Tensor, final: bool, audio_ms: float) -> None:
-        self.searches += 1
         self.searched_frames = len(memory)
         candidate = self.search.advance(memory, final)
         if candidate is None:

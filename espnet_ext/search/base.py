@@ -1,6 +1,5 @@
 """What the searches share: the committed prefix, the length cap, the cut of endless repetition."""
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Set
 
@@ -48,7 +47,7 @@ class Search(ABC):
     def reset(self) -> None:
         """Start the next utterance."""
         self.committed: Hypothesis | None = None
-        self.warned = False
+        self.cut_repeats = False  # whether a candidate of this utterance was cut
 
     @abstractmethod
     def advance(self, memory: Tensor, final: bool) -> Candidate | None:
@@ -77,11 +76,9 @@ class Search(ABC):
         return self.committed_length + max(MIN_NEW_TOKENS, int(self.maxlenratio * frames))
 
     def _candidate(self, hypothesis: Hypothesis) -> Candidate:
-        """The hypothesis as a candidate, cut before an n-gram repeats once too often."""
+        """The hypothesis as a candidate, cut before an n-gram repeats once too often; `cut_repeats` tells."""
         length = length_without_repeats(hypothesis.tokens, self.max_ngram_repeats)
         if length < len(hypothesis.tokens):
-            if not self.warned:
-                logging.warning("an n-gram occurs more than %d times in a row: cut", self.max_ngram_repeats)
-                self.warned = True
+            self.cut_repeats = True
             hypothesis = hypothesis.ancestor(max(length, self.committed_length))
         return Candidate(hypothesis)

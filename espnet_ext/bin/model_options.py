@@ -1,0 +1,68 @@
+"""The options by which every decoding command names a model and its audio."""
+
+import argparse
+import logging
+import os
+from pathlib import Path
+
+import torch
+
+from espnet_ext.audio.reader import Recording, read_recordings
+from espnet_ext.errors import UserError
+from espnet_ext.files import read_lines
+from espnet_ext.model import SpeechTranslationModel, load_model
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """`--st_train_config`, `--st_model_file`, `--ngpu`."""
+    group = parser.add_argument_group("model")
+    group.add_argument("--st_train_config", required=True, help="config.yaml of the trained model")
+    group.add_argument("--st_model_file", required=True, help="its weights, model.pth")
+    group.add_argument("--ngpu", type=int, default=0, choices=(0, 1), help="1: decode on the GPU")
+
+
+def set_up_process() -> None:
+    """Log lines on stderr, and one thread unless OMP_NUM_THREADS says otherwise.
+
+    A beam step is made of small products: on several threads it is slower, and jobs beside it starve.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s: %(message)s", force=True)
+    logging.getLogger("root").setLevel(logging.INFO)
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+
+
+def load_model_from_args(args: argparse.Namespace) -> SpeechTranslationModel:
+    """The model that the options name. Raises UserError when it cannot be loaded or the GPU is absent."""
+    if args.ngpu and not torch.cuda.is_available():
+        raise UserError("ngpu: no GPU is available here; use --ngpu 0")
+    level = logging.root.level
+    logging.root.setLevel(logging.WARNING)  # ESPnet reports every default of every layer
+    try:
+        return load_model(args.st_train_config, args.st_model_file, "cuda" if args.ngpu else "cpu")
+    finally:
+        logging.root.setLevel(level)
+
+
+def select_recordings(wav_scp: str, segments: str | None, key_file: str | None) -> list[Recording]:
+    """The recordings of the input lists, in input order; only the keys of `key_file` when it is given.
+
+    Raises UserError for a key that the input does not hold.
+    """
+    recordings = read_recordings(wav_scp, segments)
+    if key_file is None:
+        return recordings
+    wanted = {line.split()[0] for line in read_lines(key_file) if line.strip()}
+    unknown = sorted(wanted - {recording.key for recording in recordings})
+    if unknown:
+        raise UserError(f"{key_file}: key {unknown[0]!r} is not in {segments or wav_scp}")
+    chosen = [recording for recording in recordings if recording.key in wanted]
+    if not chosen:
+        raise UserError(f"{key_file}: no key in it")
+    return chosen
+
+
+def check_file(path: str | Path | None, option: str) -> None:
+    """Raise UserError unless the file exists; None passes."""
+    if path is not None and not Path(path).is_file():
+        raise UserError(f"{path}: no such file ({option})")

@@ -1,0 +1,206 @@
+"""Simultaneous decoding of a test set: `instances.log`, `text` and `stats.json` in the output directory."""
+
+import argparse
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import logging
+import platform
+import resource
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+
+from espnet_ext.audio.reader import SAMPLE_RATE, Recording
+from espnet_ext.bin.model_options import (
+    add_model_options,
+    check_file,
+    load_model_from_args,
+    select_recordings,
+    set_up_process,
+)
+from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.config import DecodeConfig, add_options, config_from_args
+from espnet_ext.errors import UserError
+from espnet_ext.files import atomic_write, read_table
+from espnet_ext.log.instances import Instance, InstanceWriter
+from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.model.espnet_st import file_hash
+from espnet_ext.progress import progress
+from espnet_ext.session import SimulSession
+
+
+def get_parser() -> ArgumentParser:
+    """The command's options."""
+    parser = ArgumentParser(prog="st_inference_simul", description=__doc__)
+    add_model_options(parser)
+    group = parser.add_argument_group("input and output")
+    group.add_argument(
+        "--data_path_and_name_and_type", required=True, metavar="WAV_SCP,speech,sound", help="the audio, as in ESPnet"
+    )
+    group.add_argument("--segments", help="Kaldi segments: translate these parts of the recordings")
+    group.add_argument("--key_file", help="translate only the keys in this list")
+    group.add_argument("--ref", help="reference translations (Kaldi text), written into the log")
+    group.add_argument("--output_dir", required=True, help="where to write; a run that was interrupted goes on here")
+    add_options(parser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Decode. Raises UserError for bad input."""
+    args = get_parser().parse_args(argv)
+    set_up_process()
+    config = config_from_args(args)
+    recordings = select_recordings(_wav_scp(args.data_path_and_name_and_type), args.segments, args.key_file)
+    references = _read_references(args.ref, recordings)
+    check_file(args.st_train_config, "st_train_config")
+    check_file(args.st_model_file, "st_model_file")
+    output = Path(args.output_dir)
+    _claim(output, config, args, recordings)
+    with InstanceWriter(output / "instances.log") as log:
+        _check_order(log, recordings)
+        if len(log.done) < len(recordings):
+            if log.done:
+                logging.info("%s: %d of %d are there, going on", output, len(log.done), len(recordings))
+            model = load_model_from_args(args)
+            _decode(model, config, recordings, references, log)
+        instances = list(log.done.values())
+    with atomic_write(output / "text") as text:
+        text.writelines(f"{instance.utt_id} {instance.prediction}".rstrip() + "\n" for instance in instances)
+    stats = _stats(instances, config, args)
+    with atomic_write(output / "stats.json") as stream:
+        json.dump(stats, stream, indent=1)
+    logging.info(
+        "%d utterances, %.1f s of audio in %.1f s (rtf %.3f), %d decoder forwards: %s",
+        len(instances), stats["audio_s"], stats["wall_s"], stats["rtf"], stats["decoder_forwards"], output,
+    )  # fmt: skip
+    return 0
+
+
+def _wav_scp(triplet: str) -> str:
+    path, name, kind = (*triplet.split(","), "", "")[:3]
+    if (name, kind) not in (("speech", "sound"), ("speech", "kaldi_ark")) or triplet.count(",") != 2:
+        raise UserError(f"data_path_and_name_and_type: expected WAV_SCP,speech,sound, got {triplet!r}")
+    return path
+
+
+def _read_references(path: str | None, recordings: list[Recording]) -> dict[str, str]:
+    if path is None:
+        return {}
+    references = read_table(path, allow_empty=True)
+    missing = [recording.key for recording in recordings if recording.key not in references]
+    if missing:
+        raise UserError(f"{path}: no reference for {missing[0]!r} ({len(missing)} of {len(recordings)} are missing)")
+    return references
+
+
+def _claim(output: Path, config: DecodeConfig, args: argparse.Namespace, recordings: list[Recording]) -> None:
+    """Write config.yaml, or make sure that what lies in the directory was made with the same one."""
+    settings = dataclasses.asdict(config) | {
+        "st_train_config": file_hash(args.st_train_config),
+        "st_model_file": file_hash(args.st_model_file),
+        "input": hashlib.sha256(repr(recordings).encode()).hexdigest(),
+    }
+    path = output / "config.yaml"
+    if path.exists():
+        found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        for key, value in settings.items():
+            if found.get(key) != value:
+                raise UserError(
+                    f"{path}: {key} is {found.get(key)!r} there and {value!r} now; "
+                    "choose another --output_dir or remove this one"
+                )
+    elif (output / "instances.log").exists():
+        raise UserError(f"{output}: an instances.log without its config.yaml; choose another --output_dir")
+    else:
+        with atomic_write(path) as stream:
+            yaml.safe_dump(settings, stream, sort_keys=False)
+
+
+def _check_order(log: InstanceWriter, recordings: list[Recording]) -> None:
+    for utt_id, recording in zip(log.done, recordings, strict=False):
+        if utt_id != recording.key:
+            raise UserError(f"{log.path}: holds {utt_id!r} where {recording.key!r} is next; remove the directory")
+
+
+def _decode(
+    model: SpeechTranslationModel,
+    config: DecodeConfig,
+    recordings: list[Recording],
+    references: dict[str, str],
+    log: InstanceWriter,
+) -> None:
+    session = SimulSession(model, config)
+    for recording in progress(_remaining(recordings, log), len(recordings) - len(log.done), "decoding"):
+        session.reset(recording.key)
+        session.push(recording.read())
+        session.finish()
+        log.write(
+            Instance(
+                index=len(log.done),
+                utt_id=recording.key,
+                prediction=session.text,
+                delays=session.delays,
+                elapsed=session.elapsed,
+                source=[recording.source, f"{SAMPLE_RATE} Hz"],
+                source_length=session.source_ms,
+                steps=session.steps,
+                reference=references.get(recording.key),
+                revisions=session.revisions if config.search == "bwbs" else None,
+            )
+        )
+
+
+def _remaining(recordings: list[Recording], log: InstanceWriter) -> Iterator[Recording]:
+    return (recording for recording in recordings if recording.key not in log.done)
+
+
+def _stats(instances: list[Instance], config: DecodeConfig, args: argparse.Namespace) -> dict[str, object]:
+    """Sums over the log's lines, so that an interrupted run reports all of its work, and what tells decodes apart."""
+    steps = [step for instance in instances for step in instance.steps]
+    audio_s = sum(instance.source_length for instance in instances) / 1000
+    wall_s = sum(step.compute_ms for step in steps) / 1000
+    train_config = yaml.safe_load(Path(args.st_train_config).read_text(encoding="utf-8"))
+    encoder_conf = train_config.get("encoder_conf") or {}
+    return {
+        "system": config.system,
+        "model_dir": str(Path(args.st_model_file).parent),
+        "block_size": encoder_conf.get("block_size"),
+        "search": config.search,
+        "policy": config.policy,
+        "policy_args": config.policy_args,
+        "chunk_ms": config.chunk_ms,
+        "beam_size": config.beam_size,
+        "tgt_lang": config.tgt_lang,
+        "test_set": Path(_wav_scp(args.data_path_and_name_and_type)).parent.name,
+        "decoder_forwards": sum(step.forwards for step in steps),
+        "hypothesis_steps": sum(step.hypotheses for step in steps),
+        "searches": sum(step.forwards > 0 for step in steps),
+        "audio_s": audio_s,
+        "wall_s": wall_s,
+        "rtf": wall_s / audio_s if audio_s else None,
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "commit": _commit(),
+        "versions": _versions(),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this code runs from; None outside one."""
+    here = Path(__file__).resolve().parent
+    result = subprocess.run(
+        ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )  # fmt: skip
+    return result.stdout.strip() or None
+
+
+def _versions() -> dict[str, str]:
+    names = ("espnet", "torch", "sacrebleu", "numpy")
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in names}
+
+
+if __name__ == "__main__":
+    run(main)

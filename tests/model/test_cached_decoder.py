@@ -1,0 +1,66 @@
+"""The cached decoder gives the scores of ESPnet's own."""
+
+import pytest
+import torch
+
+from espnet_ext.model.cached_decoder import CachedDecoder, DecoderWeights, is_supported
+
+
+def both(decoder):
+    return decoder, CachedDecoder(DecoderWeights(decoder))
+
+
+def build(**options):
+    from espnet2.asr.decoder.transformer_decoder import TransformerDecoder
+
+    torch.manual_seed(0)
+    return TransformerDecoder(30, 16, attention_heads=4, linear_units=24, num_blocks=3, **options).eval()
+
+
+@pytest.mark.parametrize("before", [True, False])
+@torch.no_grad()
+def test_scores_equal_espnets_over_a_growing_memory_and_a_reordered_beam(before):
+    reference, cached = both(build(normalize_before=before))
+    memory = torch.randn(200, 16)
+    prefixes = torch.full((5, 1), 29)
+    ours, theirs = [None] * 5, [None] * 5
+    for position in range(70):
+        xs = memory[: 20 + 2 * position]
+        expected, theirs = reference.batch_score(prefixes, theirs, xs.expand(len(prefixes), *xs.shape))
+        scores, ours = cached.batch_score(prefixes, ours, xs.expand(len(prefixes), *xs.shape))
+        assert (scores - expected).abs().max() < 1e-4
+        size = 5 if position % 10 else 2 + position // 20
+        chosen = torch.randint(0, len(prefixes), (size,))
+        prefixes = torch.cat([prefixes[chosen], torch.randint(2, 29, (size, 1))], dim=1)
+        ours, theirs = [ours[i] for i in chosen], [theirs[i] for i in chosen]
+        if position % 7 == 0:
+            cached.retain(ours)
+
+
+@torch.no_grad()
+def test_a_forced_prefix_scores_as_one_grown_step_by_step():
+    reference, cached = both(build())
+    prefixes, xs = torch.randint(2, 29, (3, 40)), torch.randn(3, 50, 16)
+    xs[:] = xs[0]
+    expected, _ = reference.batch_score(prefixes, [None] * 3, xs)
+    scores, _ = cached.batch_score(prefixes, [None] * 3, xs)
+    assert (scores - expected).abs().max() < 1e-4
+
+
+@torch.no_grad()
+def test_retain_frees_what_no_hypothesis_descends_from():
+    cached = CachedDecoder(DecoderWeights(build()))
+    xs = torch.randn(1, 30, 16)
+    prefix, state = torch.full((1, 1), 29), [None]
+    for _ in range(5):
+        scores, state = cached.batch_score(prefix.repeat(4, 1), state * 4, xs.expand(4, 30, 16))
+        state, prefix = state[:1], torch.cat([prefix, torch.tensor([[5]])], dim=1)
+    assert len(cached.slots) == 20
+    cached.retain(state)
+    assert len(cached.slots) == 5
+
+
+def test_options_it_does_not_know_are_left_to_espnet():
+    assert is_supported(build())
+    assert not is_supported(build(concat_after=True))
+    assert not is_supported(build(qk_norm=True))
