@@ -10,13 +10,16 @@ from espnet_ext.files import atomic_write
 
 def last_epochs(directory: Path, count: int) -> list[Path]:
     """The files of the last `count` epochs, oldest first. Raises UserError when one of them is not there."""
-    found = {int(match[1]): path for path in directory.glob("*epoch.pth") if (match := re.match(r"(\d+)epoch", path.name))}
+    numbers = {path: re.fullmatch(r"(\d+)epoch\.pth", path.name) for path in directory.glob("*epoch.pth")}
+    found = {int(match[1]): path for path, match in numbers.items() if match}
     if len(found) < count:
         raise UserError(f"{directory}: {len(found)} checkpoints (Nepoch.pth), --last asks for {count}; train longer")
     wanted = range(max(found) - count + 1, max(found) + 1)
     absent = [epoch for epoch in wanted if epoch not in found]
     if absent:
-        raise UserError(f"{directory}/{absent[0]}epoch.pth: gone; set keep_nbest_models to max_epoch, or a smaller --last")
+        raise UserError(
+            f"{directory}/{absent[0]}epoch.pth: not kept; set keep_nbest_models to max_epoch or take a smaller --last"
+        )
     return [found[epoch] for epoch in wanted]
 
 

@@ -1,4 +1,4 @@
-"""Count the tensors that ESPnet's `--init_param FILE:SRC:DST[:EXCLUDE]` loads into a model, and those it passes over."""
+"""Count the tensors that ESPnet's `--init_param FILE:SRC:DST[:EXCLUDE]` loads into a model and those it skips."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -1,7 +1,6 @@
 """Cut the segments of a data directory into one mono 16 kHz audio file each; can be killed and goes on where it was."""
 
 import multiprocessing
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,15 +70,6 @@ def plan(data: Path, output: Path, audio_format: str) -> list[Talk]:
     return [Talk(recordings[r], items, output / "audio", audio_format) for r, items in parts.items()]
 
 
-def restart_when_changed(output: Path, step: Step) -> None:
-    """Keep audio that an interrupted run of the same step has left, remove any other."""
-    origin = output / ".origin"
-    if not origin.is_file() or origin.read_text(encoding="utf-8") != step.key:
-        shutil.rmtree(output, ignore_errors=True)
-        with atomic_write(origin) as stream:
-            stream.write(step.key)
-
-
 def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
@@ -99,7 +89,7 @@ def main(argv: list[str] | None = None) -> None:
     step = Step(output / ".done", {"audio_format": args.audio_format}, tables)
     if step.is_done(output):
         return
-    restart_when_changed(output, step)
+    step.resume(output)
     talks = plan(data, output, args.audio_format)
     jobs = min(args.nj, len(talks))
     if jobs < args.nj:

@@ -74,7 +74,7 @@ def run_jobs(
             job = waiting.pop(0)
             job.log.parent.mkdir(parents=True, exist_ok=True)
             job.log.touch()
-            log = open(job.log, encoding="utf-8", errors="replace")
+            log = open(job.log, encoding="utf-8", errors="replace")  # noqa: SIM115 - closed when the job ends
             log.seek(0, os.SEEK_END)
             process = fork.Process(target=_child, args=(job,))
             process.start()

@@ -33,8 +33,8 @@ class Step:
         content = {"settings": dict(settings), "inputs": {str(path): file_digest(path) for path in inputs}}
         self.key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def is_done(self, what: str | Path) -> bool:
-        """Whether the mark is this step's and every output still has its recorded size; says so if it is."""
+    def is_done(self, what: str | Path | None) -> bool:
+        """Whether the mark is this step's and all outputs have their recorded sizes; says so unless `what` is None."""
         try:
             record = json.loads(self.marker.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -43,8 +43,19 @@ class Step:
         whole = all(path.is_file() and path.stat().st_size == size for path, size in outputs.items())
         if record["key"] != self.key or not whole:
             return False
-        say(f"done already: {what}")
+        if what is not None:
+            say(f"done already: {what}")
         return True
+
+    def resume(self, directory: Path) -> bool:
+        """Whether `directory` was begun by this very step; if not, it is emptied and begun."""
+        origin = directory / ".origin"
+        if origin.is_file() and origin.read_text(encoding="utf-8") == self.key:
+            return True
+        shutil.rmtree(directory, ignore_errors=True)
+        with atomic_write(origin) as stream:
+            stream.write(self.key)
+        return False
 
     def finish(self, outputs: Iterable[Path]) -> None:
         """Write the mark; `outputs` lie in or below the marker's directory."""

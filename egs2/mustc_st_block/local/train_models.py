@@ -1,7 +1,6 @@
 """Train ESPnet models, several side by side, with a line an epoch; an interrupted training goes on or starts clean."""
 
 import re
-import shutil
 import time
 import zipfile
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from step import Step, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write, read_lines
+from espnet_ext.files import read_lines
 
 INIT_PREFIX = "init_param: "
 
@@ -62,18 +61,16 @@ def is_whole(checkpoint: Path) -> bool:
 
 def prepare_directory(training: Training) -> None:
     """Keep what an interrupted run of the same training has left if all of it is whole; else start clean."""
-    origin, directory = training.directory / ".origin", training.directory
-    checkpoint = directory / "checkpoint.pth"
-    files = [checkpoint, *training.epochs().values()]
-    same = origin.is_file() and origin.read_text(encoding="utf-8") == training.step.key
-    latest = directory / "latest.pth"
-    saved_in_order = latest.exists() and latest.stat().st_mtime >= checkpoint.stat().st_mtime
-    if same and saved_in_order and all(is_whole(path) for path in files):
-        say(f"{training.name}: goes on after epoch {max(training.epochs())}")
-        return
-    shutil.rmtree(directory, ignore_errors=True)
-    with atomic_write(origin) as stream:
-        stream.write(training.step.key)
+    directory, checkpoint = training.directory, training.directory / "checkpoint.pth"
+    if training.step.resume(directory) and checkpoint.exists():
+        latest = directory / "latest.pth"
+        saved_in_order = latest.exists() and latest.stat().st_mtime >= checkpoint.stat().st_mtime
+        if saved_in_order and all(is_whole(path) for path in (checkpoint, *training.epochs().values())):
+            say(f"{training.name}: goes on after epoch {max(training.epochs())}")
+            return
+        say(f"{training.name}: the interrupted training left a broken checkpoint, starts anew")
+        (directory / ".origin").unlink()
+        training.step.resume(directory)
 
 
 def train(task: str, arguments: list[str], init_param: str | None, directory: Path) -> None:

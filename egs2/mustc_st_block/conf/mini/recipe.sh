@@ -1,0 +1,8 @@
+# shellcheck shell=bash disable=SC2034
+# Sourced by run.sh: settings for the mini corpus. An option on the command line goes before.
+: "${speed_perturb_factors=}"
+: "${audio_format=wav}"
+: "${max_duration=20}"
+: "${nbpe_src=200}"
+: "${nbpe_tgt=200}"
+: "${average_last=2}"

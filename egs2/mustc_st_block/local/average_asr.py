@@ -1,0 +1,82 @@
+"""Average the last epochs of an ASR model and print its word error rate on dev, by greedy CTC search."""
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+from espnet_jobs import limit_threads
+from kaldi_dir import SOURCE_TEXT, validate
+from step import Step, say
+
+from espnet_ext.bin import average_checkpoints
+from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.files import atomic_write, read_table
+
+BATCH = 16
+
+
+def greedy_ctc(model_dir: Path, wavs: list[str]) -> list[str]:
+    """Transcripts of audio files: the best token of each frame, repetitions and blanks removed."""
+    import sentencepiece
+    import soundfile
+    import torch
+    from espnet2.tasks.asr import ASRTask
+    from torch.nn.utils.rnn import pad_sequence
+
+    model, config = ASRTask.build_model_from_file(model_dir / "config.yaml", model_dir / "model.pth", "cpu")
+    model.eval()
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=config.bpemodel)
+    texts = []
+    for start in range(0, len(wavs), BATCH):
+        speech = [torch.from_numpy(soundfile.read(wav, dtype="float32")[0]) for wav in wavs[start : start + BATCH]]
+        with torch.inference_mode():
+            encoded, lengths = model.encode(pad_sequence(speech, True), torch.tensor([len(s) for s in speech]))
+            best = model.ctc.argmax(encoded)
+        for frames, length in zip(best.tolist(), lengths.tolist(), strict=True):
+            tokens = [model.token_list[t] for t, _ in groupby(frames[:length]) if t != model.blank_id]
+            texts.append(tokenizer.decode(tokens))
+    return texts
+
+
+def word_error_rate(references: list[str], hypotheses: list[str]) -> float:
+    """Edits over reference words, in percent."""
+    import editdistance
+
+    pairs = [(r.split(), h.split()) for r, h in zip(references, hypotheses, strict=True)]
+    return 100 * sum(editdistance.eval(r, h) for r, h in pairs) / sum(len(r) for r, _ in pairs)
+
+
+def get_parser() -> ArgumentParser:
+    """Options of the command."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--model_dir", type=Path, required=True, help="training directory")
+    parser.add_argument("--last", type=int, required=True, help="number of epochs to average")
+    parser.add_argument("--dump", type=Path, required=True)
+    parser.add_argument("--nj", type=int, default=1, help="threads")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write model.pth and dev_wer.json into the training directory, and print the rate."""
+    args = get_parser().parse_args(argv)
+    validate(args.dump)
+    epochs = average_checkpoints.last_epochs(args.model_dir, args.last)
+    inputs = [args.model_dir / "config.yaml", *epochs, args.dump / "wav.scp", args.dump / SOURCE_TEXT]
+    model, output = args.model_dir / "model.pth", args.model_dir / "dev_wer.json"
+    step = Step(args.model_dir / ".average.done", {"last": args.last}, inputs)
+    if step.is_done(model):
+        wer = json.loads(output.read_text(encoding="utf-8"))["WER"]
+    else:
+        limit_threads(args.nj)
+        average_checkpoints.main(["--last", str(args.last), "--exp_dir", str(args.model_dir), "--output", str(model)])
+        references = read_table(args.dump / SOURCE_TEXT)
+        hypotheses = greedy_ctc(args.model_dir, list(read_table(args.dump / "wav.scp").values()))
+        wer = word_error_rate(list(references.values()), hypotheses)
+        with atomic_write(output) as stream:
+            json.dump({"WER": wer, "search": "greedy CTC", "utterances": len(references)}, stream)
+        step.finish([model, output])
+    say(f"{args.model_dir.name}: WER {wer:.1f} % on {args.dump.name} (greedy CTC)")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,86 @@
+"""Average the last epochs of ST models and compare each mean with its last epoch: offline BLEU on dev."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+from espnet_jobs import Job, fail, limit_threads, run_jobs
+from kaldi_dir import target_text, validate
+from step import Step, say
+
+from espnet_ext.bin import average_checkpoints
+from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.files import atomic_write, read_lines, read_table
+
+LARGEST_FALL = 1.0
+
+
+def offline_bleu(config: Path, checkpoint: Path, wavs: list[str], references: list[str], beam: int, out: Path) -> None:
+    """Translate whole utterances with ESPnet's batch search and write the corpus BLEU to `out`."""
+    import sacrebleu
+    import soundfile
+    from espnet2.bin.st_inference import Speech2Text
+
+    translate = Speech2Text(st_train_config=config, st_model_file=checkpoint, beam_size=beam, maxlenratio=1.0)
+    hypotheses = [translate(soundfile.read(wav, dtype="float32")[0])[0][0] for wav in wavs]
+    with atomic_write(out) as stream:
+        json.dump(sacrebleu.corpus_bleu(hypotheses, [references]).score, stream)
+
+
+def get_parser() -> ArgumentParser:
+    """Options of the command."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--model_dirs", type=Path, nargs="+", required=True, help="training directories")
+    parser.add_argument("--last", type=int, required=True, help="number of epochs to average")
+    parser.add_argument("--dump", type=Path, required=True, help="dumped dev set")
+    parser.add_argument("--tgt_lang", required=True)
+    parser.add_argument("--utterances", type=int, default=100, help="dev utterances to translate, evenly spread")
+    parser.add_argument("--beam_size", type=int, default=2)
+    parser.add_argument("--nj", type=int, default=1, help="parallel jobs")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write model.pth and average.json into each directory that has none of these epochs yet."""
+    args = get_parser().parse_args(argv)
+    count = validate(args.dump)
+    chosen = range(0, count, -(-count // args.utterances))
+    wavs = [list(read_table(args.dump / "wav.scp").values())[i] for i in chosen]
+    references = [list(read_table(args.dump / target_text(args.tgt_lang), True).values())[i] for i in chosen]
+    steps: dict[Path, Step] = {}
+    jobs = []
+    limit_threads(1)
+    for model_dir in args.model_dirs:
+        epochs = average_checkpoints.last_epochs(model_dir, args.last)
+        settings = {"last": args.last, "wavs": wavs, "references": references, "beam_size": args.beam_size}
+        step = Step(model_dir / ".average.done", settings, [model_dir / "config.yaml", *epochs])
+        if step.is_done(model_dir / "model.pth"):
+            continue
+        steps[model_dir] = step
+        model = model_dir / "model.pth"
+        average_checkpoints.main(["--last", str(args.last), "--exp_dir", str(model_dir), "--output", str(model)])
+        for name, checkpoint in (("mean", model), ("last", epochs[-1])):
+            work = partial(offline_bleu, model_dir / "config.yaml", checkpoint, wavs, references, args.beam_size)
+            out = model_dir / "log" / f"bleu_{name}.json"
+            jobs.append(Job(f"{model_dir.name} {name}", partial(work, out), out.with_suffix(".log")))
+    if not steps:
+        return
+    import espnet2.bin.st_inference  # noqa: F401 - imported once, shared by the processes
+
+    fail(run_jobs(jobs, args.nj))
+    for model_dir, step in steps.items():
+        bleu = {n: json.loads(read_lines(model_dir / "log" / f"bleu_{n}.json")[0]) for n in ("mean", "last")}
+        with atomic_write(model_dir / "average.json") as stream:
+            json.dump({"epochs": args.last, "utterances": len(wavs), "dev_BLEU": bleu}, stream)
+        step.finish([model_dir / "model.pth", model_dir / "average.json"])
+        say(
+            f"{model_dir.name}: dev BLEU (offline, {len(wavs)} utterances) {bleu['mean']:.1f} for the mean of "
+            f"{args.last} epochs, {bleu['last']:.1f} for the last"
+        )
+        fall = bleu["last"] - bleu["mean"]
+        if fall > LARGEST_FALL:
+            say(f"warning: {model_dir.name}: averaging loses {fall:.1f} BLEU; choose a smaller average_last")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,103 @@
+"""The grid of decodes: a yaml list of option combinations, each with every set and the block sizes it is meant for."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import yaml
+from kaldi_dir import target_text
+
+from espnet_ext.cli import ArgumentParser
+from espnet_ext.config import DecodeConfig, make_config
+from espnet_ext.errors import UserError
+from espnet_ext.files import read_lines
+
+NAMED_BY_SYSTEM = ("search", "policy", "hold_n", "la_n", "tgt_lang")
+
+
+@dataclass(frozen=True)
+class Decode:
+    """One decode: a model, a configuration, a data directory."""
+
+    model_dir: Path
+    config: DecodeConfig
+    data: Path
+    exp_dir: Path
+
+    @property
+    def system(self) -> str:
+        """The configuration's own name and every further option that is not at its default."""
+        default = DecodeConfig()
+        further = [f.name for f in dataclasses.fields(default) if f.name not in NAMED_BY_SYSTEM]
+        changed = [name for name in further if getattr(self.config, name) != getattr(default, name)]
+        return "_".join([self.config.system, *(f"{name}_{getattr(self.config, name)}".lower() for name in changed)])
+
+    @property
+    def directory(self) -> Path:
+        return self.exp_dir / "decode" / self.model_dir.name / self.system / self.data.name
+
+    @property
+    def name(self) -> str:
+        return f"{self.model_dir.name} {self.system} {self.data.name}"
+
+    @property
+    def references(self) -> Path:
+        return self.data / target_text(self.config.tgt_lang)
+
+
+def read_grid(path: Path, tgt_lang: str) -> list[tuple[DecodeConfig, str]]:
+    """Every configuration of the grid and the block sizes (`all`, `largest`) that it is for.
+
+    Raises UserError, naming file and entry, for anything that is not a list of decoding options.
+    """
+    try:
+        entries = yaml.safe_load("\n".join(read_lines(path)))
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not yaml: {error}") from None
+    if not isinstance(entries, list) or not entries:
+        raise UserError(f"{path}: must be a list of decoding options")
+    result = []
+    for number, entry in enumerate(entries, start=1):
+        where = f"{path}: entry {number}"
+        if not isinstance(entry, dict) or entry.get("blocks") not in ("all", "largest"):
+            raise UserError(f"{where}: needs `blocks: all` or `blocks: largest` beside decoding options")
+        which = entry.pop("blocks")
+        options = {key: value if isinstance(value, list) else [value] for key, value in entry.items()}
+        for values in product(*options.values()):
+            try:
+                config = make_config(dict(zip(options, values, strict=True), tgt_lang=tgt_lang))
+            except UserError as error:
+                raise UserError(f"{where}: {error}") from None
+            result.append((config, which))
+    return result
+
+
+def plan(
+    grid: Path, exp_dir: Path, data_dir: Path, sets: Sequence[str], blocks: Sequence[int], tgt_lang: str
+) -> list[Decode]:
+    """Every decode of the grid for the trained block sizes, set by set."""
+    chosen = {"all": sorted(blocks), "largest": [max(blocks)]}
+    return [
+        Decode(exp_dir / f"st_block{block}.en-{tgt_lang}", config, data_dir / f"{name}.en-{tgt_lang}", exp_dir)
+        for name in sets
+        for config, which in read_grid(grid, tgt_lang)
+        for block in chosen[which]
+    ]
+
+
+def add_grid_options(parser: ArgumentParser) -> None:
+    """Options that `plan_from_args` needs."""
+    parser.add_argument("--grid", type=Path, required=True, help="yaml list of decodes")
+    parser.add_argument("--exp_dir", type=Path, default=Path("exp"))
+    parser.add_argument("--data_dir", type=Path, default=Path("data"))
+    parser.add_argument("--sets", nargs="+", default=["dev", "tst-COMMON"])
+    parser.add_argument("--block_sizes", type=int, nargs="+", required=True, help="block sizes of the trained models")
+    parser.add_argument("--tgt_lang", required=True)
+    parser.add_argument("--nj", type=int, default=1, help="parallel jobs")
+
+
+def plan_from_args(args: object) -> list[Decode]:
+    """The grid of parsed options."""
+    return plan(args.grid, args.exp_dir, args.data_dir, args.sets, args.block_sizes, args.tgt_lang)
