@@ -37,11 +37,13 @@ class BeamStep:
         self.decoder_forwards = 0
         self.hypothesis_steps = 0
 
+    @torch.inference_mode()
     def root(self, memory: Tensor) -> Hypothesis:
         """The empty hypothesis of a new utterance, with all scorers at their start on `memory` `(T, D)`."""
         scorers = self.full | self.partial
         return Hypothesis((), 0.0, {key: scorer.batch_init_state(memory) for key, scorer in scorers.items()})
 
+    @torch.inference_mode()
     def extend(self, hypotheses: Sequence[Hypothesis], memory: Tensor) -> None:
         """Let scorers that keep the input (CTC) see the frames that were added to `memory`."""
         for key, scorer in self.partial.items():
