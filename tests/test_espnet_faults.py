@@ -1,0 +1,50 @@
+"""Faults of the tools around us that the code works round. A test that fails here says that one is mended: then the
+workaround named in it can go."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from espnet2.legacy.nets.batch_beam_search_online import BatchBeamSearchOnline
+
+
+def online_search(model, **options):
+    return BatchBeamSearchOnline(
+        scorers={"decoder": model.module.decoder},
+        weights={"decoder": 1.0},
+        beam_size=3,
+        vocab_size=len(model.vocabulary),
+        sos=model.sos,
+        eos=model.eos,
+        **options,
+    )
+
+
+def test_espnet_waits_one_hop_more_than_its_encoder(tiny):
+    """`espnet_ext.session` searches over all frames that the encoder has released."""
+    search = online_search(tiny, block_size=8, hop_size=4, look_ahead=2)
+    with torch.no_grad():
+        search(torch.randn(6, 16), is_final=False)
+    assert search.processed_block == 0
+
+
+def test_espnets_streaming_st_uses_its_own_geometry(tiny, tiny_paths):
+    """`espnet_ext.model` takes it from the trained encoder."""
+    from espnet2.bin.st_inference_streaming import Speech2TextStreaming
+
+    paths = {key: str(value) for key, value in tiny_paths.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tiny_paths["st_train_config"].parent)
+        search = Speech2TextStreaming(**paths).beam_search
+    assert (search.block_size, search.hop_size, search.look_ahead) == (40, 16, 16)
+    assert (tiny.block_size, tiny.hop_size, tiny.look_ahead) == (8, 4, 2)
+
+
+def test_espnet_prints_about_flash_attention_at_its_import():
+    """`espnet_ext.model` keeps this line from the user's terminal."""
+    module = "espnet2.legacy.nets.pytorch_backend.transformer.attention"
+    bare = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=True)
+    assert "Flash Attention" in bare.stderr
+    ours = subprocess.run([sys.executable, "-c", "import espnet_ext.model"], capture_output=True, text=True, check=True)
+    assert ours.stderr == ""
