@@ -13,8 +13,30 @@ from espnet_ext.cli import str2bool
 from espnet_ext.errors import UserError
 
 SEARCHES = ("offline", "standard", "bwbs", "bwbs_incremental", "ibwbs")
-POLICIES = ("all", "hold_n", "local_agreement")
+POLICIES = ("all", "hold_n", "local_agreement", "align_att", "wait_k", "ctc_wait")
+DECODER_STATES = ("keep", "recompute")
 SEEN = ("exact", "prefix", "off")
+
+POLICY_OPTIONS = {
+    "all": (),
+    "hold_n": ("hold_n",),
+    "local_agreement": ("la_n", "la_every"),
+    "align_att": ("align_att_f", "align_att_layer", "drop_last_frame", "standardize"),
+    "wait_k": ("wait_k", "wait_interval"),
+    "ctc_wait": ("ctc_wait",),
+}
+LOWEST = {
+    "beam_size": 1,
+    "max_ngram_repeats": 1,
+    "hold_n": 0,
+    "la_n": 2,
+    "la_every": 1,
+    "align_att_f": 0,
+    "align_att_layer": 1,
+    "wait_k": 0,
+    "wait_interval": 1,
+    "ctc_wait": 0,
+}
 
 
 def _option(default: object, help: str, choices: tuple[str, ...] | None = None) -> object:
@@ -38,9 +60,17 @@ class DecodeConfig:
     length_norm: bool = _option(True, "ibwbs: choose by score / length")
     length_bonus: float = _option(0.0, "ibwbs: added per token, with length_norm false")
     max_ngram_repeats: int = _option(3, "copies in a row of one n-gram (n = 1 to 4) that may be put out")
+    decoder_states: str = _option("keep", "of the committed prefix: as computed, or anew each search", DECODER_STATES)
     hold_n: int = _option(6, "hold_n: tokens withheld")
     la_n: int = _option(2, "local_agreement: searches that must agree")
     la_every: int = _option(1, "local_agreement: search at every m-th step only")
+    align_att_f: int = _option(4, "align_att: last frames a stable token may not attend to")
+    align_att_layer: int = _option(4, "align_att: decoder layer of the attention, from 1")
+    drop_last_frame: bool = _option(True, "align_att: leave out the last frame, as the authors' code does")
+    standardize: bool = _option(False, "align_att: standardise each frame's attention over the new tokens")
+    wait_k: int = _option(3, "wait_k: source intervals that the target stays behind")
+    wait_interval: int = _option(8, "wait_k: encoder frames in an interval")
+    ctc_wait: int = _option(2, "ctc_wait: tokens that the target stays behind greedy CTC")
 
     def __post_init__(self) -> None:
         for option in dataclasses.fields(self):
@@ -49,7 +79,7 @@ class DecodeConfig:
             if choices and value not in choices:
                 raise UserError(f"{option.name}: {value!r} is not one of {', '.join(choices)}")
             _check_type(option, value)
-        for name, lowest in (("beam_size", 1), ("max_ngram_repeats", 1), ("hold_n", 0), ("la_n", 2), ("la_every", 1)):
+        for name, lowest in LOWEST.items():
             if getattr(self, name) < lowest:
                 raise UserError(f"{name}: must be at least {lowest}, not {getattr(self, name)}")
         if self.chunk_ms is not None and not 1 <= self.chunk_ms < float("inf"):
@@ -66,15 +96,16 @@ class DecodeConfig:
     @property
     def system(self) -> str:
         """A short name: the search, its policy and what the policy is tuned by."""
-        tuned = {"hold_n": self.hold_n, "local_agreement": self.la_n}.get(self.policy, "")
-        return self.search if self.policy == "all" else f"{self.search}_{self.policy}{tuned}"
+        if self.policy == "all":
+            return self.search
+        return f"{self.search}_{self.policy}{getattr(self, POLICY_OPTIONS[self.policy][0])}"
 
     @property
     def policy_args(self) -> dict[str, object]:
         """The options that tell this decode from others of the same search and policy, for reports."""
-        names = {"hold_n": ["hold_n"], "local_agreement": ["la_n", "la_every"]}.get(self.policy, [])
+        names = POLICY_OPTIONS[self.policy]
         if self.search == "ibwbs":
-            names += ["reliability", "repetition", "seen"]
+            names += ("reliability", "repetition", "seen")
         return {name: getattr(self, name) for name in names}
 
 

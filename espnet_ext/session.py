@@ -15,10 +15,11 @@ from espnet_ext.log.clocks import Step, finish_times
 from espnet_ext.log.instances import Revision
 from espnet_ext.log.units import clean_text, uses_characters
 from espnet_ext.model import SpeechTranslationModel
-from espnet_ext.policy import All, HoldN, LocalAgreement, Policy
+from espnet_ext.policy import AlignAtt, All, Context, CtcWait, HoldN, LocalAgreement, Policy, WaitK
 from espnet_ext.search import (
     BeamStep,
     BlockwiseBeamSearch,
+    Candidate,
     IncrementalBlockwiseBeamSearch,
     StandardBeamSearch,
 )
@@ -171,13 +172,23 @@ class SimulSession:
             shown = clean_text(self.model.vocabulary.text(candidate.tokens), self.config.tgt_lang)
             self.revisions.append(Revision(audio_ms, shown))
         elif not final:
-            stable = self.policy.stable_length(candidate.tokens)
+            stable = self.policy.stable_length(self._context(candidate, memory))
         if final or self.config.search != "bwbs":
             # What is committed stays, whatever the policy says.
             self.search.commit(candidate, max(stable, self.search.committed_length))
         self._release(self.search.committed.tokens, final, audio_ms)
         rest = self.emitter.units(candidate.tokens[self.emitter.released :])
         self.unstable = self._join(rest)
+
+    def _context(self, candidate: Candidate, memory: torch.Tensor) -> Context:
+        committed = self.search.committed_length
+        return Context(
+            tokens=candidate.tokens,
+            committed=committed,
+            frames=len(memory),
+            attention=lambda: torch.stack(candidate.attention(committed)).cpu().numpy(),
+            ctc_length=lambda: self.model.ctc_length(memory),
+        )
 
     def _release(self, tokens: tuple[int, ...], final: bool, audio_ms: float) -> None:
         units = self.emitter.release(tokens, final)
@@ -207,7 +218,7 @@ def _check_samples(samples: np.ndarray) -> np.ndarray:
 
 
 def _make_step(model: SpeechTranslationModel, config: DecodeConfig) -> BeamStep:
-    scorers = model.scorers(config.ctc_weight)
+    scorers = model.scorers(config.ctc_weight, config.align_att_layer if config.policy == "align_att" else None)
     weights = {"decoder": 1.0 - config.ctc_weight, "ctc": config.ctc_weight}
     return BeamStep(scorers, weights, config.beam_size, len(model.vocabulary), model.sos)
 
@@ -220,6 +231,7 @@ def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: Beam
         maxlenratio=config.maxlenratio,
         max_ngram_repeats=config.max_ngram_repeats,
         markers=model.vocabulary.markers(),
+        decoder_states=config.decoder_states,
     )
     if config.search in ("offline", "standard"):
         return StandardBeamSearch(**common)
@@ -237,8 +249,12 @@ def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: Beam
 
 
 def _make_policy(config: DecodeConfig) -> Policy:
-    if config.policy == "hold_n":
-        return HoldN(config.hold_n)
-    if config.policy == "local_agreement":
-        return LocalAgreement(config.la_n)
-    return All()
+    make = {
+        "all": All,
+        "hold_n": lambda: HoldN(config.hold_n),
+        "local_agreement": lambda: LocalAgreement(config.la_n),
+        "align_att": lambda: AlignAtt(config.align_att_f, config.drop_last_frame, config.standardize),
+        "wait_k": lambda: WaitK(config.wait_k, config.wait_interval),
+        "ctc_wait": lambda: CtcWait(config.ctc_wait),
+    }
+    return make[config.policy]()

@@ -22,6 +22,11 @@ SYSTEMS = [
     dict(search="ibwbs", policy="hold_n", hold_n=1, reliability=False),
     dict(search="ibwbs", policy="local_agreement"),
     dict(search="ibwbs", ctc_weight=0.3),
+    dict(search="ibwbs", policy="align_att", align_att_f=2, align_att_layer=2),
+    dict(search="ibwbs", policy="wait_k", wait_k=1),
+    dict(search="ibwbs", policy="ctc_wait", ctc_wait=1),
+    dict(search="ibwbs", policy="hold_n", hold_n=2, decoder_states="recompute"),
+    dict(search="bwbs", decoder_states="recompute"),
 ]
 
 
@@ -135,7 +140,7 @@ def test_a_stream_that_fails_leaves_no_trace(tiny, speech, monkeypatch):
     expected = outcome(session)
     session.reset()
     with monkeypatch.context() as broken, pytest.raises(ZeroDivisionError):
-        broken.setattr(session.policy, "stable_length", lambda tokens: 1 // 0)
+        broken.setattr(session.policy, "stable_length", lambda context: 1 // 0)
         session.push(speech(3))
     translate(session, speech(3))
     assert outcome(session) == expected
@@ -211,6 +216,7 @@ def test_characters_are_the_unit_for_chinese(tiny, speech):
         (dict(repetition="yes"), "repetition: expected bool"),
         (dict(search="bwbs", policy="hold_n"), "policy: bwbs commits nothing before the end"),
         (dict(length_bonus=1.0), "length_bonus: has no effect with length_norm true"),
+        (dict(policy="align_att"), "align_att_layer: 4 is above the 2 decoder layers"),
         (dict(ctc_weight=1.0), r"ctc_weight: must lie in \[0, 1\)"),
     ],
 )

@@ -93,10 +93,15 @@ class CachedDecoder(BatchScorerInterface):
 
     The state of a prefix is the slot of its last token but one, as ESPnet's states cover what was fed so far.
     `xs` must always be the same memory, grown at its end; `batch_init_state` starts a new one.
+
+    With `attention_layer` (1-based), `attention` holds after each call the cross attention of that layer in the step
+    that made the scores: softmax weights `(N, T)`, mean over heads.
     """
 
-    def __init__(self, weights: DecoderWeights) -> None:
+    def __init__(self, weights: DecoderWeights, attention_layer: int | None = None) -> None:
         self.weights = weights
+        self.attention_layer = attention_layer
+        self.attention: Tensor | None = None
         self.batch_init_state(None)
 
     def batch_init_state(self, x: Tensor | None) -> None:
@@ -138,6 +143,7 @@ class CachedDecoder(BatchScorerInterface):
         hidden = self._forward(tokens, slots, xs.size(1))
         if len(last) < len(slots):
             hidden = hidden[last]
+            self.attention = None if self.attention is None else self.attention[last]
         logits = self.weights.decoder.output_layer(hidden)
         return torch.log_softmax(logits, dim=-1), [slots[i] for i in last]
 
@@ -202,7 +208,8 @@ class CachedDecoder(BatchScorerInterface):
         mask = torch.from_numpy(self.ancestors[new, :used]).to(tokens.device)
         x = weights.embed(tokens, [self.depth[row] for row in rows])
         count = len(rows)
-        for layer, prefix, memory in zip(weights.layers, self.prefix_cache, self.memory_cache, strict=True):
+        caches = zip(weights.layers, self.prefix_cache, self.memory_cache, strict=True)
+        for number, (layer, prefix, memory) in enumerate(caches, start=1):
             module = layer.module
             before = module.normalize_before
             qkv = F.linear(module.norm1(x) if before else x, *layer.qkv).view(count, 3, weights.heads, -1)
@@ -212,7 +219,10 @@ class CachedDecoder(BatchScorerInterface):
             x = x + module.self_attn.linear_out(attended)
             x = x if before else module.norm1(x)
             query = module.src_attn.linear_q(module.norm2(x) if before else x).view(count, weights.heads, -1)
-            attended = _attend(query.transpose(0, 1), memory[:, :, :frames], None)
+            query = query.transpose(0, 1)
+            if number == self.attention_layer:
+                self.attention = _mean_weights(query, memory[0, :, :frames])
+            attended = _attend(query, memory[:, :, :frames], None)
             x = x + module.src_attn.linear_out(attended)
             x = x if before else module.norm2(x)
             x = x + module.feed_forward(module.norm3(x) if before else x)
@@ -225,6 +235,12 @@ def _attend(query: Tensor, cache: Tensor, mask: Tensor | None) -> Tensor:
     keys, values = cache
     attended = F.scaled_dot_product_attention(query[None], keys[None], values[None], attn_mask=mask)
     return attended[0].transpose(0, 1).reshape(query.size(1), -1)
+
+
+def _mean_weights(query: Tensor, keys: Tensor) -> Tensor:
+    """Attention weights `(N, T)` of queries `(H, N, D / H)` over keys `(H, T, D / H)`, mean over heads."""
+    scores = query @ keys.transpose(1, 2) / query.size(2) ** 0.5
+    return scores.softmax(dim=-1).mean(dim=0)
 
 
 def _enlarge(cache: Tensor, used: int, capacity: int) -> Tensor:

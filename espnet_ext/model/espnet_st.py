@@ -71,18 +71,40 @@ class SpeechTranslationModel:
         """A streaming encoder with the model's own block geometry."""
         return BlockEncoder(self.module.encoder)
 
-    def scorers(self, ctc_weight: float) -> dict[str, BatchScorerInterface]:
+    def scorers(self, ctc_weight: float, attention_layer: int | None = None) -> dict[str, BatchScorerInterface]:
         """ESPnet scorers of one session by name: the decoder and, with a weight, the CTC prefix scorer.
 
-        Raises UserError when the model was trained without CTC.
+        `attention_layer` (from 1) asks the decoder for that layer's cross attention.
+        Raises UserError, naming the option, when the model has no CTC, or no attention to give.
         """
-        decoder = self.module.decoder if self.decoder_weights is None else CachedDecoder(self.decoder_weights)
-        scorers = {"decoder": decoder}
+        scorers = {"decoder": self._decoder(attention_layer)}
         if ctc_weight > 0:
-            if not hasattr(self.module, "st_ctc"):
-                raise UserError("ctc_weight: the model was trained without ST-CTC; use --ctc_weight 0")
-            scorers["ctc"] = CTCPrefixScorer(ctc=self.module.st_ctc, eos=self.eos)
+            scorers["ctc"] = CTCPrefixScorer(ctc=self._ctc("ctc_weight"), eos=self.eos)
         return scorers
+
+    @torch.inference_mode()
+    def ctc_length(self, memory: torch.Tensor) -> int:
+        """Number of tokens that greedy CTC finds in memory frames `(T, D)`."""
+        best = self._ctc("policy ctc_wait").argmax(memory.unsqueeze(0))[0].unique_consecutive()
+        return int((best != 0).sum())
+
+    def _decoder(self, attention_layer: int | None) -> BatchScorerInterface:
+        if self.decoder_weights is not None:
+            layers = len(self.decoder_weights.layers)
+            if attention_layer is not None and attention_layer > layers:
+                raise UserError(f"align_att_layer: {attention_layer} is above the {layers} decoder layers of the model")
+            return CachedDecoder(self.decoder_weights, attention_layer)
+        if attention_layer is not None:
+            raise UserError(
+                f"policy align_att: no attention can be had of this {type(self.module.decoder).__name__}; "
+                "use another --policy"
+            )
+        return self.module.decoder
+
+    def _ctc(self, option: str) -> torch.nn.Module:
+        if not hasattr(self.module, "st_ctc"):
+            raise UserError(f"{option}: the model was trained without ST-CTC")
+        return self.module.st_ctc
 
 
 def load_model(st_train_config: str | Path, st_model_file: str | Path, device: str = "cpu") -> SpeechTranslationModel:

@@ -1,6 +1,6 @@
 """Pruning without a policy (IBWBS paper, section 3.1 and Table 1)."""
 
-from collections.abc import Sequence
+from espnet_ext.policy.context import Context
 
 
 class All:
@@ -9,6 +9,6 @@ class All:
     def reset(self) -> None:
         """Nothing to forget."""
 
-    def stable_length(self, tokens: Sequence[int]) -> int:
+    def stable_length(self, context: Context) -> int:
         """Number of leading candidate tokens to commit."""
-        return len(tokens)
+        return len(context.tokens)

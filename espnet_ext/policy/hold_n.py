@@ -1,6 +1,6 @@
 """Hold-n (IBWBS paper, section 2.3): the last n tokens of the candidate are withheld."""
 
-from collections.abc import Sequence
+from espnet_ext.policy.context import Context
 
 
 class HoldN:
@@ -12,6 +12,6 @@ class HoldN:
     def reset(self) -> None:
         """Nothing to forget."""
 
-    def stable_length(self, tokens: Sequence[int]) -> int:
+    def stable_length(self, context: Context) -> int:
         """Number of leading candidate tokens to commit."""
-        return max(0, len(tokens) - self.hold_n)
+        return max(0, len(context.tokens) - self.hold_n)

@@ -1,7 +1,7 @@
 """What the searches share: the committed prefix, the length cap, the cut of endless repetition."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from torch import Tensor
 
@@ -25,6 +25,8 @@ class Search(ABC):
         maxlenratio: new tokens allowed per memory frame.
         max_ngram_repeats: copies in a row of one n-gram (n = 1 to 4) that a candidate may hold.
         markers: tokens without a surface, which do not count as repetition.
+        decoder_states: `keep` the decoder's states of kept prefixes as they were computed, or `recompute` them over the
+            whole memory at each search, in its first step.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Search(ABC):
         maxlenratio: float = 1.0,
         max_ngram_repeats: int = 3,
         markers: Set[int] = frozenset(),
+        decoder_states: str = "keep",
     ) -> None:
         self.step = step
         self.eos = eos
@@ -42,6 +45,7 @@ class Search(ABC):
         self.maxlenratio = maxlenratio
         self.max_ngram_repeats = max_ngram_repeats
         self.markers = markers
+        self.recompute = decoder_states == "recompute"
         self.reset()
 
     def reset(self) -> None:
@@ -68,8 +72,14 @@ class Search(ABC):
         """The committed prefix, with its scorers told of the new frames."""
         if self.committed is None:
             self.committed = self.step.root(memory)
-        self.step.extend([self.committed], memory)
+        self._extend([self.committed], memory)
         return self.committed
+
+    def _extend(self, hypotheses: Sequence[Hypothesis], memory: Tensor) -> None:
+        """Prepare the states of hypotheses for a search over the grown memory."""
+        self.step.extend(hypotheses, memory)
+        if self.recompute:
+            self.step.forget_decoder(hypotheses)
 
     def _cap(self, frames: int) -> int:
         """Longest hypothesis allowed, in tokens, the forced prefix included."""

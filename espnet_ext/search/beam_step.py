@@ -75,20 +75,30 @@ class BeamStep:
             )
             weighted = weighted + self.weights[key] * scores
         weighted = weighted + torch.tensor([h.score for h in hypotheses], device=memory.device)[:, None]
+        attention = getattr(self.full.get("decoder"), "attention", None)
         best = weighted.view(-1).topk(min(size, weighted.numel()))
         return [
-            self._child(hypotheses, states, score, index)
+            self._child(hypotheses, states, attention, score, index)
             for score, index in zip(best.values.tolist(), best.indices.tolist(), strict=True)
             if score > -math.inf
         ]
 
-    def _child(self, hypotheses: Sequence[Hypothesis], states: dict, score: float, index: int) -> Hypothesis:
+    def _child(
+        self, hypotheses: Sequence[Hypothesis], states: dict, attention: Tensor | None, score: float, index: int
+    ) -> Hypothesis:
         row, token = divmod(index, self.vocab_size)
         chosen = {key: states[key][row] for key in self.full}
         for key, scorer in self.partial.items():
             chosen[key] = scorer.select_state(states[key], row, token)
         parent = hypotheses[row]
-        return Hypothesis((*parent.tokens, token), score, chosen, parent)
+        row_attention = None if attention is None else attention[row]
+        return Hypothesis((*parent.tokens, token), score, chosen, parent, row_attention)
+
+    def forget_decoder(self, hypotheses: Sequence[Hypothesis]) -> None:
+        """Drop the decoder's states of these hypotheses and of all others: the next step feeds their prefixes anew."""
+        for hypothesis in hypotheses:
+            hypothesis.states = {**hypothesis.states, "decoder": None}
+        self.retain(hypotheses)
 
     def retain(self, hypotheses: Sequence[Hypothesis]) -> None:
         """Free what scorers hold for any hypothesis that is neither here nor an ancestor of one that is."""

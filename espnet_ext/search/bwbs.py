@@ -33,7 +33,7 @@ class BlockwiseBeamSearch(Search):
         if not self.beam:
             self.beam = [self._start(memory)]
         else:
-            self.step.extend(self.beam, memory)
+            self._extend(self.beam, memory)
         cap = self._cap(len(memory))
         if final:
             return self._finish(memory, cap)

@@ -3,18 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from torch import Tensor
+
 
 @dataclass(slots=True, eq=False)
 class Hypothesis:
     """A token sequence after `sos` with its raw cumulative score and its scorer states.
 
-    `states` are ESPnet's: what each scorer returned when it predicted the last token.
+    `states` are ESPnet's: what each scorer returned when it predicted the last token. `attention` are the decoder's
+    cross attention weights `(T,)` in that step, where the search was asked for them.
     """
 
     tokens: tuple[int, ...]
     score: float
     states: Mapping[str, object]
     parent: "Hypothesis | None" = None
+    attention: Tensor | None = None
 
     def ancestor(self, length: int) -> "Hypothesis":
         """The hypothesis of the first `length` tokens, exactly as it was when it had that length."""
@@ -39,3 +43,11 @@ class Candidate:
     def tokens(self) -> tuple[int, ...]:
         """All tokens after `sos`, without an end symbol."""
         return self.hypothesis.tokens
+
+    def attention(self, committed: int) -> list[Tensor]:
+        """Cross attention `(T,)` of each token after the first `committed` ones."""
+        rows, hypothesis = [], self.hypothesis
+        while len(hypothesis.tokens) > committed:
+            rows.append(hypothesis.attention)
+            hypothesis = hypothesis.parent
+        return rows[::-1]

@@ -64,3 +64,14 @@ def test_options_it_does_not_know_are_left_to_espnet():
     assert is_supported(build())
     assert not is_supported(build(concat_after=True))
     assert not is_supported(build(qk_norm=True))
+
+
+@torch.no_grad()
+def test_attention_is_the_layers_mean_over_heads_in_the_step_that_predicts():
+    reference = build()
+    cached = CachedDecoder(DecoderWeights(reference), attention_layer=2)
+    prefixes, xs = torch.randint(2, 29, (3, 7)), torch.randn(1, 50, 16).expand(3, 50, 16)
+    reference.batch_score(prefixes, [None] * 3, xs)
+    expected = reference.decoders[1].src_attn.attn[:, :, -1].mean(dim=1)
+    cached.batch_score(prefixes, [None] * 3, xs)
+    assert (cached.attention - expected).abs().max() < 1e-5
