@@ -6,8 +6,6 @@ the prefixes live in one pool of slots, a slot a token, and a hypothesis is the 
 hypothesis may attend to, its ancestors, is a row of a boolean matrix, so reordering the beam copies no cache.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -19,6 +17,8 @@ from torch import Tensor
 
 SLOTS = 64  # capacity the pool starts with; it doubles when full
 FRAMES = 128  # the same for memory frames
+PACK_FROM = 128 * 1024  # elements of a weight from which oneDNN's packed product is the faster one
+ROWS = 6  # hypotheses that the packed layout is made for; any number works
 
 
 def is_supported(decoder: torch.nn.Module) -> bool:
@@ -38,26 +38,46 @@ def is_supported(decoder: torch.nn.Module) -> bool:
     )
 
 
-@dataclass(frozen=True)
+class _Linear:
+    """A linear layer over few rows, its weight repacked once for oneDNN where that is faster."""
+
+    def __init__(self, *linears: torch.nn.Linear) -> None:
+        self.weight = torch.cat([linear.weight for linear in linears]) if len(linears) > 1 else linears[0].weight
+        self.bias = torch.cat([linear.bias for linear in linears]) if len(linears) > 1 else linears[0].bias
+        self.packed = None
+        suits = self.weight.is_cpu and self.weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
+        if suits and self.weight.numel() >= PACK_FROM:
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), ROWS)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.packed is None:
+            return F.linear(x, self.weight, self.bias)
+        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+
+
+class _LayerNorm:
+    """A layer norm without a module's overhead, which at this size is as long as its work."""
+
+    def __init__(self, norm: torch.nn.LayerNorm) -> None:
+        self.arguments = (norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, *self.arguments)
+
+
 class _Layer:
-    """Weights of one decoder layer, projections of the same input stacked into one product."""
+    """What one decoder layer computes with, projections of the same input stacked into one product."""
 
-    module: torch.nn.Module
-    qkv: tuple[Tensor, Tensor]  # (3 D, D), (3 D,)
-    memory_kv: tuple[Tensor, Tensor]  # (2 D, D), (2 D,)
-
-    @classmethod
-    def of(cls, layer: torch.nn.Module) -> "_Layer":
+    def __init__(self, layer: torch.nn.Module) -> None:
         own, cross = layer.self_attn, layer.src_attn
-        return cls(
-            layer,
-            _stack(own.linear_q, own.linear_k, own.linear_v),
-            _stack(cross.linear_k, cross.linear_v),
-        )
-
-
-def _stack(*linears: torch.nn.Linear) -> tuple[Tensor, Tensor]:
-    return torch.cat([linear.weight for linear in linears]), torch.cat([linear.bias for linear in linears])
+        self.norms = [_LayerNorm(norm) for norm in (layer.norm1, layer.norm2, layer.norm3)]
+        self.qkv = _Linear(own.linear_q, own.linear_k, own.linear_v)
+        self.own_out = _Linear(own.linear_out)
+        self.query = _Linear(cross.linear_q)
+        self.memory_kv = _Linear(cross.linear_k, cross.linear_v)
+        self.cross_out = _Linear(cross.linear_out)
+        self.inner, self.outer = _Linear(layer.feed_forward.w_1), _Linear(layer.feed_forward.w_2)
+        self.activation = layer.feed_forward.activation
 
 
 class DecoderWeights:
@@ -66,7 +86,10 @@ class DecoderWeights:
     @torch.inference_mode()
     def __init__(self, decoder: TransformerDecoder) -> None:
         self.decoder = decoder
-        self.layers = [_Layer.of(layer) for layer in decoder.decoders]
+        self.layers = [_Layer(layer) for layer in decoder.decoders]
+        self.output = _Linear(decoder.output_layer)
+        self.normalize_before = decoder.normalize_before
+        self.after_norm = _LayerNorm(decoder.after_norm) if decoder.normalize_before else None
         self.heads = decoder.decoders[0].self_attn.h
         self.width = decoder.output_layer.in_features
 
@@ -118,7 +141,7 @@ class CachedDecoder(BatchScorerInterface):
 
     def _empty(self, capacity: int) -> Tensor:
         heads, width = self.weights.heads, self.weights.width
-        return self.weights.layers[0].qkv[0].new_empty(2, heads, capacity, width // heads)
+        return self.weights.output.weight.new_empty(2, heads, capacity, width // heads)
 
     @torch.inference_mode()
     def batch_score(self, ys: Tensor, states: list[_Slot | None], xs: Tensor) -> tuple[Tensor, list[_Slot]]:
@@ -144,7 +167,7 @@ class CachedDecoder(BatchScorerInterface):
         if len(last) < len(slots):
             hidden = hidden[last]
             self.attention = None if self.attention is None else self.attention[last]
-        logits = self.weights.decoder.output_layer(hidden)
+        logits = self.weights.output(hidden)
         return torch.log_softmax(logits, dim=-1), [slots[i] for i in last]
 
     @torch.inference_mode()
@@ -195,7 +218,7 @@ class CachedDecoder(BatchScorerInterface):
         new = memory[self.frames :]
         heads = self.weights.heads
         for layer, cache in zip(self.weights.layers, self.memory_cache, strict=True):
-            projected = F.linear(new, *layer.memory_kv).view(len(new), 2, heads, -1)
+            projected = layer.memory_kv(new).view(len(new), 2, heads, -1)
             cache[:, :, self.frames : len(memory)] = projected.permute(1, 2, 0, 3)
         self.frames = len(memory)
 
@@ -208,26 +231,22 @@ class CachedDecoder(BatchScorerInterface):
         mask = torch.from_numpy(self.ancestors[new, :used]).to(tokens.device)
         x = weights.embed(tokens, [self.depth[row] for row in rows])
         count = len(rows)
+        before = weights.normalize_before
         caches = zip(weights.layers, self.prefix_cache, self.memory_cache, strict=True)
         for number, (layer, prefix, memory) in enumerate(caches, start=1):
-            module = layer.module
-            before = module.normalize_before
-            qkv = F.linear(module.norm1(x) if before else x, *layer.qkv).view(count, 3, weights.heads, -1)
-            qkv = qkv.permute(1, 2, 0, 3)
+            norm1, norm2, norm3 = layer.norms
+            qkv = layer.qkv(norm1(x) if before else x).view(count, 3, weights.heads, -1).permute(1, 2, 0, 3)
             prefix[:, :, new] = qkv[1:]
-            attended = _attend(qkv[0], prefix[:, :, :used], mask)
-            x = x + module.self_attn.linear_out(attended)
-            x = x if before else module.norm1(x)
-            query = module.src_attn.linear_q(module.norm2(x) if before else x).view(count, weights.heads, -1)
-            query = query.transpose(0, 1)
+            x = x + layer.own_out(_attend(qkv[0], prefix[:, :, :used], mask))
+            x = x if before else norm1(x)
+            query = layer.query(norm2(x) if before else x).view(count, weights.heads, -1).transpose(0, 1)
             if number == self.attention_layer:
                 self.attention = _mean_weights(query, memory[0, :, :frames])
-            attended = _attend(query, memory[:, :, :frames], None)
-            x = x + module.src_attn.linear_out(attended)
-            x = x if before else module.norm2(x)
-            x = x + module.feed_forward(module.norm3(x) if before else x)
-            x = x if before else module.norm3(x)
-        return weights.decoder.after_norm(x) if weights.decoder.normalize_before else x
+            x = x + layer.cross_out(_attend(query, memory[:, :, :frames], None))
+            x = x if before else norm2(x)
+            x = x + layer.outer(layer.activation(layer.inner(norm3(x) if before else x)))
+            x = x if before else norm3(x)
+        return weights.after_norm(x) if before else x
 
 
 def _attend(query: Tensor, cache: Tensor, mask: Tensor | None) -> Tensor:
