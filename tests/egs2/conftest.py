@@ -37,7 +37,9 @@ class Release:
         noise = np.random.default_rng(0).uniform(-0.5, 0.5, (round(seconds * rate), channels))
         soundfile.write(path, noise, rate, subtype="PCM_16")
 
-    def write_split(self, split: str, entries: list[str], en: list[str] | None = None, de: list[str] | None = None) -> None:
+    def write_split(
+        self, split: str, entries: list[str], en: list[str] | None = None, de: list[str] | None = None
+    ) -> None:
         txt = self.data(split) / "txt"
         txt.mkdir(parents=True, exist_ok=True)
         en = en or [f"Don't panic, number {i}!" for i in range(len(entries))]

@@ -107,7 +107,9 @@ def test_whole_numbers_and_tiny_overruns_are_fine(release, prepare):
     assert [(s.start, s.end) for s in segments] == [(0.0, 2.0), (2.0, 4.0), (0.0, 0.99)]
 
 
-@pytest.mark.parametrize("entry", ["{duration: 1.0, wav: ted_1.wav}", "{duration: long, offset: 0, wav: ted_1.wav}", "7"])
+@pytest.mark.parametrize(
+    "entry", ["{duration: 1.0, wav: ted_1.wav}", "{duration: long, offset: 0, wav: ted_1.wav}", "7"]
+)
 def test_a_malformed_entry_is_named(release, prepare, entry):
     release.write_split("dev", [release.segment(0, 1), entry])
     with pytest.raises(UserError, match=r"dev\.yaml: entry 2"):

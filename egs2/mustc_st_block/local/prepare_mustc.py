@@ -13,7 +13,7 @@ from step import Step, new_directory, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write, read_lines
+from espnet_ext.files import read_lines
 
 SPLITS = ("train", "dev", "tst-COMMON", "tst-HE")
 OPTIONAL_SPLITS = ("tst-HE",)
@@ -151,8 +151,8 @@ def write_split(split: Split, directory: Path, lang: str) -> None:
     write_table(directory / "segments", split.segments)
     write_speakers(directory, {u: segment.recording for u, segment in split.segments.items()})
     write_texts(directory, split.source, split.target, lang)
-    with atomic_write(directory / "dropped_segments") as stream:
-        stream.writelines(f"{utterance} {reason}\n" for utterance, reason in split.dropped.items())
+    if split.dropped:
+        write_table(directory / "dropped_segments", split.dropped)
 
 
 def write_talks(split: Split, directory: Path, lang: str) -> None:

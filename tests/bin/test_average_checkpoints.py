@@ -1,0 +1,69 @@
+import pytest
+import torch
+
+from espnet_ext.bin.average_checkpoints import main
+from espnet_ext.errors import UserError
+
+
+@pytest.fixture
+def exp_dir(tmp_path):
+    for epoch in (1, 2, 3, 10):
+        state = {
+            "weight": torch.full((2, 2), float(epoch)),
+            "half": torch.tensor([epoch, 2 * epoch], dtype=torch.float16),
+            "steps": torch.tensor(100 * epoch),
+        }
+        torch.save(state, tmp_path / f"{epoch}epoch.pth")
+    torch.save({"weight": torch.zeros(1)}, tmp_path / "checkpoint.pth")
+    (tmp_path / "10epoch.pth").rename(tmp_path / "4epoch.pth")
+    return tmp_path
+
+
+def run(exp_dir, last):
+    main(["--last", str(last), "--exp_dir", str(exp_dir), "--output", str(exp_dir / "model.pth")])
+    return torch.load(exp_dir / "model.pth", weights_only=True)
+
+
+def test_the_mean_of_the_last_epochs_by_hand_in_each_tensors_own_type(exp_dir):
+    state = run(exp_dir, 3)
+    torch.testing.assert_close(state["weight"], torch.full((2, 2), 5.0))
+    torch.testing.assert_close(state["half"], torch.tensor([5.0, 10.0], dtype=torch.float16))
+    assert state["steps"].dtype == torch.int64 and state["steps"].item() == 500
+
+
+def test_half_precision_does_not_overflow_in_the_sum(exp_dir):
+    for epoch in (3, 4):
+        state = torch.load(exp_dir / f"{epoch}epoch.pth", weights_only=True)
+        torch.save(state | {"half": torch.full((2,), 60000.0, dtype=torch.float16)}, exp_dir / f"{epoch}epoch.pth")
+    assert run(exp_dir, 2)["half"].tolist() == [60000.0, 60000.0]
+
+
+def test_fewer_checkpoints_than_asked(exp_dir):
+    with pytest.raises(UserError, match="4 checkpoints"):
+        run(exp_dir, 5)
+
+
+def test_an_epoch_that_was_not_kept(exp_dir):
+    (exp_dir / "3epoch.pth").unlink()
+    with pytest.raises(UserError, match=r"3epoch\.pth: not kept"):
+        run(exp_dir, 2)
+    assert not (exp_dir / "model.pth").exists()
+
+
+@pytest.mark.parametrize("change", [{"extra": torch.zeros(1)}, {"weight": torch.zeros(3)}], ids=["name", "shape"])
+def test_different_parameter_sets(exp_dir, change):
+    state = torch.load(exp_dir / "4epoch.pth", weights_only=True)
+    torch.save(state | change, exp_dir / "4epoch.pth")
+    with pytest.raises(UserError, match=f"parameter {next(iter(change))} differs"):
+        run(exp_dir, 2)
+
+
+def test_a_broken_checkpoint_or_directory_is_named(exp_dir):
+    path = exp_dir / "4epoch.pth"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(UserError, match=r"4epoch\.pth: not a whole checkpoint"):
+        run(exp_dir, 2)
+    with pytest.raises(UserError, match="no such training directory"):
+        run(exp_dir / "nowhere", 2)
+    with pytest.raises(UserError, match="at least 1"):
+        run(exp_dir, 0)

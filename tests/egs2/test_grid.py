@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import pytest
+from conftest import RECIPE
+from grid import plan, read_grid
+
+from espnet_ext.errors import UserError
+
+
+def decodes(blocks, grid=RECIPE / "conf" / "mini" / "grid_block.yaml"):
+    return plan(grid, Path("exp"), Path("data"), ["dev", "tst-COMMON"], blocks, "de")
+
+
+def test_every_decode_has_its_own_directory():
+    directories = [decode.directory for decode in decodes([20, 40])]
+    assert len(directories) == len(set(directories)) == 2 * 36
+    assert Path("exp/decode/st_block40.en-de/ibwbs_hold_n2/tst-COMMON.en-de") in directories
+    assert Path("exp/decode/st_block40.en-de/ibwbs_hold_n2_reliability_false/dev.en-de") in directories
+    assert Path("exp/decode/st_block20.en-de/offline/dev.en-de") in directories
+
+
+def test_policies_are_run_at_the_largest_block():
+    assert {decode.model_dir.name for decode in decodes([20, 40, 32]) if decode.config.policy != "all"} == {
+        "st_block40.en-de"
+    }
+    assert {decode.model_dir.name for decode in decodes([20, 40, 32]) if decode.config.search == "offline"} == {
+        f"st_block{block}.en-de" for block in (20, 32, 40)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- {search: ibwbs, hold: 3, blocks: all}", "entry 1: hold: unknown option"),
+        ("- {search: ibwbs, blocks: some}", "entry 1: needs `blocks: all`"),
+        ("- {search: best, blocks: all}", "entry 1: search: 'best'"),
+        ("search: ibwbs", "must be a list"),
+        ("- [", "not yaml"),
+    ],
+)
+def test_a_faulty_grid_is_named(tmp_path, text, message):
+    path = tmp_path / "grid.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        read_grid(path, "de")

@@ -1,0 +1,83 @@
+import os
+import re
+import subprocess
+
+import pytest
+import yaml
+from conftest import RECIPE
+
+SCRIPTS = [RECIPE / name for name in ("run.sh", "path.sh", "cmd.sh", "db.sh")] + sorted(RECIPE.glob("conf/**/*.sh"))
+
+
+def run_sh(*options, cwd="/"):
+    return subprocess.run([RECIPE / "run.sh", *options], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--stages", "3"], "unknown option --stages"),
+        (["--stage"], "option --stage needs a value"),
+        (["--stage", "0"], "--stage 0 is out of range: choose 1 to 13"),
+        (["--stage", "99"], "--stage 99 is out of range"),
+        (["--stop_stage", "two"], "--stop_stage 'two' must be a whole number"),
+        (["--stage", "5", "--stop_stage", "4"], "--stage 5 is behind --stop_stage 4"),
+        (["--corpus", "librispeech"], "--corpus 'librispeech' is unknown"),
+        (["--corpus", "mustc", "--mustc_dir", "/nonexistent"], "no MuST-C release at /nonexistent/en-de/data: download"),
+        (["--block_sizes", "20 33"], "--block_sizes 33: no conf/mini/train_st_block33.yaml"),
+        (["--block_sizes", ""], "--block_sizes is empty"),
+        (["--tgt_lang", " "], "--tgt_lang is empty"),
+        (["--systems", "longform"], "--systems longform: not available"),
+        (["--nj", "0"], "--nj 0 is out of range"),
+        (["de"], "unexpected argument 'de'"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exit_2(options, message):
+    result = run_sh(*options)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"error: {message}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_help_names_every_option():
+    result = run_sh("--help")
+    assert result.returncode == 0
+    names = re.search(r'^option_names="([^"]*)"', (RECIPE / "run.sh").read_text(encoding="utf-8"), re.M)[1].split()
+    assert len(names) > 8
+    for name in names:
+        assert f"--{name}" in result.stdout
+
+
+def test_every_path_and_program_that_the_scripts_name_exists():
+    root = RECIPE.parent.parent
+    for script in SCRIPTS:
+        text = script.read_text(encoding="utf-8")
+        for program in re.findall(r"\b(local/\w+\.py|utils/\w+\.sh|conf/\w+\.sh)\b", text):
+            assert (RECIPE / program).is_file(), f"{script.name}: {program}"
+        for sourced in re.findall(r"^\. ([\w/.]+)$", text, re.M):
+            assert (RECIPE / sourced).is_file(), f"{script.name}: {sourced}"
+        for module in re.findall(r"-m (espnet_ext[\w.]+)", text):
+            assert (root / (module.replace(".", "/") + ".py")).is_file(), f"{script.name}: {module}"
+        for tool in re.findall(r"\$\{root\}/([\w/.]+)", text):
+            assert os.access(root / tool, os.X_OK), f"{script.name}: {tool}"
+    assert os.access(RECIPE / "run.sh", os.X_OK)
+
+
+@pytest.mark.parametrize("conf", [RECIPE / "conf", RECIPE / "conf" / "mini"], ids=["mustc", "mini"])
+def test_each_corpus_has_every_configuration(conf):
+    assert (conf / "recipe.sh").is_file() and (conf / "grid_block.yaml").is_file()
+    assert (conf / "train_asr_block.yaml").is_file()
+    for block, hop, ahead in ((20, 8, 8), (32, 12, 12), (40, 16, 16)):
+        config = yaml.safe_load((conf / f"train_st_block{block}.yaml").read_text(encoding="utf-8"))
+        encoder = config["encoder_conf"]
+        assert (encoder["block_size"], encoder["hop_size"], encoder["look_ahead"]) == (block, hop, ahead)
+        assert config["model_conf"]["st_mtlalpha"] == 0.3
+        assert config["keep_nbest_models"] >= config["max_epoch"]
+
+
+def test_mini_and_paper_configurations_have_the_same_keys():
+    for paper in sorted((RECIPE / "conf").glob("train_*.yaml")):
+        mini = RECIPE / "conf" / "mini" / paper.name
+        keys = [set(yaml.safe_load(path.read_text(encoding="utf-8"))) - {"specaug_conf"} for path in (paper, mini)]
+            assert keys[0] == keys[1], paper.name

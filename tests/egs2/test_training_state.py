@@ -1,0 +1,60 @@
+import pytest
+import torch
+from step import Step
+from train_models import Training, epoch_line, is_whole, prepare_directory
+
+LINE = (
+    "[host] 2026-01-01 00:00:00,000 (trainer:350) INFO: 3epoch results: [train] iter_time=0.010, loss=80.5, acc=0.61, "
+    "time=51.79 seconds, total_count=164, [valid] loss=95.2, acc=0.57, bleu=nan, time=2.26 seconds, total_count=11"
+)
+
+
+def test_an_epoch_is_one_short_line():
+    assert epoch_line(LINE) == "epoch 3  train loss 80.5  train acc 0.61  valid loss 95.2  valid acc 0.57"
+    assert epoch_line("[host] INFO: 3epoch:train:1-100batch: loss=3") is None
+
+
+@pytest.fixture
+def training(tmp_path):
+    directory = tmp_path / "st"
+    config = tmp_path / "conf.yaml"
+    config.write_text("max_epoch: 3", encoding="utf-8")
+    result = Training(config, directory, Step(directory / ".done", {}, [config]), 3)
+    prepare_directory(result)
+    return result
+
+
+def save_epoch(training, number):
+    """As ESPnet does after an epoch: the checkpoint, the epoch's file, the link to it."""
+    torch.save({"model": torch.ones(100)}, training.directory / "checkpoint.pth")
+    torch.save(torch.ones(100), training.directory / f"{number}epoch.pth")
+    (training.directory / "latest.pth").unlink(missing_ok=True)
+    (training.directory / "latest.pth").symlink_to(f"{number}epoch.pth")
+
+
+def test_an_interrupted_training_goes_on_after_its_last_whole_epoch(training, capsys):
+    save_epoch(training, 1)
+    save_epoch(training, 2)
+    prepare_directory(training)
+    assert "goes on after epoch 2" in capsys.readouterr().out
+    assert set(training.epochs()) == {1, 2}
+
+
+@pytest.mark.parametrize("name", ["checkpoint.pth", "2epoch.pth"])
+def test_a_half_written_checkpoint_is_not_believed(training, name, capsys):
+    save_epoch(training, 1)
+    save_epoch(training, 2)
+    path = training.directory / name
+    path.write_bytes(path.read_bytes()[:-20])
+    assert not is_whole(path)
+    prepare_directory(training)
+    assert "starts anew" in capsys.readouterr().out
+    assert training.epochs() == {} and not (training.directory / "checkpoint.pth").exists()
+
+
+def test_a_training_with_another_configuration_starts_clean(training):
+    save_epoch(training, 1)
+    training.config.write_text("max_epoch: 4", encoding="utf-8")
+    other = Training(training.config, training.directory, Step(training.step.marker, {}, [training.config]), 4)
+    prepare_directory(other)
+    assert other.epochs() == {}
