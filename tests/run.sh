@@ -33,5 +33,6 @@ if [ -n "${all}" ]; then
     echo "== main job: egs2/mustc_st_block/run.sh --corpus mini"
     time egs2/mustc_st_block/run.sh --corpus mini
     echo "== slow tests"
+    tools/setup_peers.sh
     python -m pytest -m slow
 fi

@@ -27,6 +27,7 @@ from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
 from espnet_ext.log.instances import Instance, InstanceWriter
+from espnet_ext.log.units import clean_text
 from espnet_ext.model import SpeechTranslationModel
 from espnet_ext.model.espnet_st import file_hash
 from espnet_ext.progress import progress
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     set_up_process()
     config = config_from_args(args)
     recordings = select_recordings(_wav_scp(args.data_path_and_name_and_type), args.segments, args.key_file)
-    references = _read_references(args.ref, recordings)
+    references = _read_references(args.ref, recordings, config.tgt_lang)
     check_file(args.st_train_config, "st_train_config")
     check_file(args.st_model_file, "st_model_file")
     output = Path(args.output_dir)
@@ -87,14 +88,15 @@ def _wav_scp(triplet: str) -> str:
     return path
 
 
-def _read_references(path: str | None, recordings: list[Recording]) -> dict[str, str]:
+def _read_references(path: str | None, recordings: list[Recording], tgt_lang: str) -> dict[str, str]:
+    """References by id, cleaned so that every scorer that reads the log counts the same units."""
     if path is None:
         return {}
     references = read_table(path, allow_empty=True)
     missing = [recording.key for recording in recordings if recording.key not in references]
     if missing:
         raise UserError(f"{path}: no reference for {missing[0]!r} ({len(missing)} of {len(recordings)} are missing)")
-    return references
+    return {key: clean_text(text, tgt_lang) for key, text in references.items()}
 
 
 def _claim(output: Path, config: DecodeConfig, args: argparse.Namespace, recordings: list[Recording]) -> None:
