@@ -23,7 +23,7 @@ def run_sh(*options, cwd="/"):
         (["--stop_stage", "two"], "--stop_stage 'two' must be a whole number"),
         (["--stage", "5", "--stop_stage", "4"], "--stage 5 is behind --stop_stage 4"),
         (["--corpus", "librispeech"], "--corpus 'librispeech' is unknown"),
-        (["--corpus", "mustc", "--mustc_dir", "/nonexistent"], "no MuST-C release at /nonexistent/en-de/data: download"),
+        (["--corpus", "mustc", "--mustc_dir", "/nonexistent"], "no MuST-C release at /nonexistent/en-de/data: "),
         (["--block_sizes", "20 33"], "--block_sizes 33: no conf/mini/train_st_block33.yaml"),
         (["--block_sizes", ""], "--block_sizes is empty"),
         (["--tgt_lang", " "], "--tgt_lang is empty"),
@@ -80,4 +80,4 @@ def test_mini_and_paper_configurations_have_the_same_keys():
     for paper in sorted((RECIPE / "conf").glob("train_*.yaml")):
         mini = RECIPE / "conf" / "mini" / paper.name
         keys = [set(yaml.safe_load(path.read_text(encoding="utf-8"))) - {"specaug_conf"} for path in (paper, mini)]
-            assert keys[0] == keys[1], paper.name
+        assert keys[0] == keys[1], paper.name
