@@ -173,7 +173,7 @@ def test_a_line_is_split_into_sentences():
 
 @pytest.fixture(scope="module")
 def talks():
-    return plan(seed=0, hours=2.2, test_talks=12)
+    return plan(seed=0, hours=2.7, test_talks=12)
 
 
 def test_the_default_corpus_has_its_size(talks):

@@ -4,6 +4,7 @@ A sentence is a list of pieces. A piece holds corresponding words in every langu
 of them; inside a piece the languages order their words freely.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
@@ -19,12 +20,17 @@ CLAUSE: dict[str, Callable[[Clause, Order], str]] = {
     "es": spanish.clause,
     "fr": french.clause,
 }
-MODAL_TENSES = ("can", "must", "want", "will", "should")
+MODAL_TENSES = ("can", "must", "want", "will")
 
 
 def pick(rng: Random, rows: Sequence[Entry]) -> Entry:
-    """One row; the weights fall slowly with the rank, as word frequencies do but with a short tail."""
-    return rng.choices(rows, [(rank + 6) ** -0.5 for rank in range(len(rows))])[0]
+    """One row; the weights fall with the rank in its class, as word frequencies do, but with a short tail."""
+    ranks = Counter()
+    weights = []
+    for row in rows:
+        ranks[row.group] += 1
+        weights.append((ranks[row.group] + 3) ** -0.9)
+    return rng.choices(rows, weights)[0]
 
 
 class Sampler:
@@ -42,32 +48,35 @@ class Sampler:
         pieces = self.rng.choices(frames, weights)[0](self)
         if not pieces[-1]["en"].endswith("?"):
             if self.chance(0.15):
-                pieces[0] = join(pick(self.rng, phrases("starter")), pieces[0])
+                pieces[0] = join(self.phrase("starter"), pieces[0])
             pieces[-1] = mark(pieces[-1], ".")
         pieces[0] = {language: capital(text) for language, text in pieces[0].items()}
         return pieces
+
+    def phrase(self, kind: str) -> Entry:
+        return self.rng.choice(phrases(kind))
 
     # meanings
 
     def noun_phrase(self, classes: Sequence[str], avoid: Sequence[Entry] = (), subject: bool = False) -> NounPhrase:
         rows = [row for row in table("nouns") if row["class"] in classes and row not in avoid]
         noun = pick(self.rng, rows)
-        determiner = self.rng.choices(("the", "a", "this", "my", "our", "number"), (46, 16, 10, 8, 10, 10))[0]
+        determiner = self.rng.choices(("the", "a", "this", "my", "number"), (54, 20, 6, 12, 8))[0]
         if noun["class"] == "place" and determiner == "number":
             determiner = "the"
-        plural = determiner == "number" or (noun["class"] != "place" and self.chance(0.28))
+        plural = determiner == "number" or (noun["class"] != "place" and self.chance(0.15))
         if determiner == "a" and (subject or noun["class"] == "person"):
             plural = False  # Spanish has bare plurals for things as objects alone
-        quantity = pick(self.rng, phrases("number")) if determiner == "number" else None
+        quantity = self.phrase("number") if determiner == "number" else None
         if subject and plural and determiner == "the" and self.chance(0.6):
-            determiner, quantity = "percent", pick(self.rng, phrases("percent"))
+            determiner, quantity = "percent", self.phrase("percent")
         adjectives = [row for row in table("adjectives") if noun["class"] in row["nouns"].split()]
-        adjective = pick(self.rng, adjectives) if determiner != "percent" and self.chance(0.36) else None
+        adjective = pick(self.rng, adjectives) if determiner != "percent" and self.chance(0.22) else None
         return NounPhrase(noun, determiner, plural, adjective, quantity)
 
     def person(self, avoid: Sequence[Entry] = (), subject: bool = False) -> Nominal:
         if self.chance(0.25):
-            return Name(pick(self.rng, [row for row in phrases("name") if row not in avoid]))
+            return Name(self.rng.choice([row for row in phrases("name") if row not in avoid]))
         return self.noun_phrase(("person",), avoid, subject)
 
     def pronoun(self) -> Pronoun:
@@ -85,7 +94,7 @@ class Sampler:
         verb = pick(self.rng, table("verbs"))
         classes = verb["objects"].removesuffix("+to").split()
         if classes == ["city"]:
-            thing: Nominal = Name(pick(self.rng, phrases("city")))
+            thing: Nominal = Name(self.phrase("city"))
         elif classes == ["person"]:
             thing = self.person(used)
         else:
@@ -101,14 +110,14 @@ class Sampler:
         elif self.chance(0.3):
             clause = replace(clause, companion=self.person(used))
         if self.chance(0.12):
-            clause = replace(clause, manner=pick(self.rng, phrases("manner")))
-        if self.chance(0.35) if time is None else time:
-            clause = replace(clause, time=pick(self.rng, phrases("future" if modal else "past")))
+            clause = replace(clause, manner=self.phrase("manner"))
+        if self.chance(0.2) if time is None else time:
+            clause = replace(clause, time=self.phrase("future" if modal else "past"))
         return clause
 
     def place(self) -> Nominal:
         if self.chance(0.25):
-            return Name(pick(self.rng, phrases("city")))
+            return Name(self.phrase("city"))
         return self.noun_phrase(("place",))
 
     def quality(self) -> Clause:
@@ -116,7 +125,7 @@ class Sampler:
         if self.chance(0.35):
             subject = self.noun_phrase(("thing", "place"), subject=True)
             subject = replace(subject, determiner="the") if subject.determiner == "percent" else subject
-            return Clause(subject, "present", measure=pick(self.rng, phrases("price")))
+            return Clause(subject, "present", measure=self.phrase("price"))
         subject = self.noun_phrase(("thing", "document", "abstract", "place", "person"), subject=True)
         rows = [row for row in table("adjectives") if subject.noun["class"] in row["nouns"].split()]
         rows = [row for row in rows if row != subject.adjective]
@@ -138,6 +147,11 @@ class Sampler:
             "es": f"{spanish.nominal(subject)} {row.form('es', index)}".strip(),
             "fr": french.elide(f"{french.nominal(subject)} {row.form('fr', index)}"),
         }
+
+    def hypothetical(self) -> Piece:
+        """An if-clause; a modal verb keeps Spanish and French in the indicative."""
+        clause = replace(self.action(modal=True), tense=self.rng.choice(("can", "must", "want")))
+        return join(words("if", "wenn", "si", "si"), say(clause, "subordinate"))
 
     def front(self, clause: Clause) -> Clause:
         """The clause with its time first, half of the times it has one."""
@@ -201,9 +215,7 @@ def although(s: Sampler) -> list[Piece]:
 
 
 def condition(s: Sampler) -> list[Piece]:
-    condition = replace(s.action(modal=True), tense=s.rng.choice(("can", "must", "want")))
-    first = mark(join(words("if", "wenn", "si", "si"), say(condition, "subordinate")), ",")
-    return [first, say(s.action(modal=True), "inverted")]
+    return [mark(s.hypothetical(), ","), say(s.action(modal=True), "inverted")]
 
 
 def when(s: Sampler) -> list[Piece]:
@@ -224,7 +236,7 @@ def purpose(s: Sampler) -> list[Piece]:
 
 
 def remark(s: Sampler) -> list[Piece]:
-    row = pick(s.rng, phrases("remark"))
+    row = s.phrase("remark")
     second = say(s.any_clause(), "main")
     return [mark({language: row[language] for language in LANGUAGES}, ":"), {**second, "de": capital(second["de"])}]
 
@@ -234,15 +246,15 @@ def semicolon(s: Sampler) -> list[Piece]:
 
 
 def question(s: Sampler) -> list[Piece]:
-    clause = replace(s.action(modal=True), subject=Pronoun("we"), tense="can")
-    piece = say(clause, "inverted")
-    piece = {
+    """How can we ..., if ...?"""
+    piece = say(replace(s.action(modal=True), subject=Pronoun("we"), tense="can"), "inverted")
+    first = {
         "en": "how can we" + piece["en"].removeprefix("we can"),
         "de": "wie " + piece["de"],
         "es": "¿Cómo " + piece["es"],
         "fr": "comment pouvons-nous" + piece["fr"].removeprefix("nous pouvons"),
     }
-    return [mark(piece, "?")]
+    return [mark(first, ",", ("de",)), mark(s.hypothetical(), "?")]
 
 
 def deep(s: Sampler) -> list[Piece]:
@@ -253,7 +265,7 @@ def deep(s: Sampler) -> list[Piece]:
 
 
 FRAMES: tuple[tuple[Callable[[Sampler], list[Piece]], int], ...] = (
-    (statement, 7),
+    (statement, 3),
     (that, 19),
     (whether, 9),
     (because, 15),
@@ -264,6 +276,6 @@ FRAMES: tuple[tuple[Callable[[Sampler], list[Piece]], int], ...] = (
     (purpose, 6),
     (remark, 7),
     (semicolon, 5),
-    (question, 3),
-    (deep, 10),
+    (question, 4),
+    (deep, 18),
 )

@@ -17,6 +17,11 @@ class Entry:
     def __getitem__(self, column: str) -> str:
         return dict(self.cells)[column]
 
+    @property
+    def group(self) -> str:
+        """The class of a noun or phrase, within which the rows are ranked; empty for other words."""
+        return dict(self.cells).get("class", "")
+
     def form(self, column: str, index: int) -> str:
         """The form with this index, or the last one there is: a cell lists no form that repeats the one before it."""
         forms = self[column].split("/")

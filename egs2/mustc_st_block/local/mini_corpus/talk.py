@@ -9,7 +9,7 @@ import numpy as np
 from mini_corpus.grammar import Piece, words
 from mini_corpus.synthesis import SAMPLE_RATE, Voice, applause, laughter, synthesise
 
-VOICES = ("en-us", "en-us+f2", "en", "en-us+m3", "en+f2", "en-us+Mario")
+VOICES = ("en-us", "en-us+f2", "en-us+m3", "en-us+m1")
 NOISES = {
     applause: words("(Applause)", "(Applaus)", "(Aplausos)", "(Applaudissements)"),
     laughter: words("(Laughter)", "(Gelächter)", "(Risas)", "(Rires)"),
