@@ -69,7 +69,7 @@ def test_the_other_languages_say_the_same():
     [
         (np("book", "a", "new"), "nom", "ein neues Buch"),
         (np("car", "the", "old"), "dat", "dem alten Auto"),
-        (np("lamp", "our", "small"), "acc", "unsere kleine Lampe"),
+        (np("lamp", "my", "small"), "acc", "meine kleine Lampe"),
         (np("president", "this"), "acc", "diesen Präsidenten"),
         (np("colleague", "a", "friendly"), "nom", "ein freundlicher Kollege"),
         (np("child", "number", "clever", True, phrase("number", "three")), "dat", "drei klugen Kindern"),
@@ -91,7 +91,7 @@ def test_german_declension(meaning, case, expected):
         (np("hospital", "a", "beautiful"), "un hospital hermoso", "un bel hôpital"),
         (np("idea", "my"), "mi idea", "mon idée"),
         (np("newspaper", "a", "new", True), "periódicos nuevos", "de nouveaux journaux"),
-        (np("decision", "our", "difficult", True), "nuestras decisiones difíciles", "nos décisions difficiles"),
+        (np("decision", "my", "difficult", True), "mis decisiones difíciles", "mes décisions difficiles"),
     ],
 )
 def test_spanish_and_french_agreement(meaning, in_spanish, in_french):
@@ -156,7 +156,7 @@ def test_no_contraction_or_elision_is_missed(drawn):
 
 
 def test_german_subordinate_clauses_end_in_a_finite_verb(drawn):
-    modals = "kann|können|muss|müssen|will|wollen|werde|wird|werden|sollten?"
+    modals = "kann|können|muss|müssen|will|wollen|werde|wird|werden"
     finite = re.compile(rf" ({modals}|habe|hat|haben|bin|ist|sind|war|waren|kostet|kosten)[.,]$")
     clauses = [
         piece["de"] for sentence in drawn for piece in sentence if re.match(r"(dass|weil|ob|obwohl) ", piece["de"])

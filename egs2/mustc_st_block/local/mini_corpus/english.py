@@ -3,7 +3,7 @@
 from mini_corpus.lexicon import Entry
 from mini_corpus.meaning import Clause, Name, Nominal, NounPhrase, Order, Pronoun, agreement
 
-MODALS = {"can": "can", "must": "must", "will": "will", "should": "should"}
+MODALS = {"can": "can", "must": "must", "will": "will"}
 
 
 def noun(entry: Entry, plural: bool) -> str:

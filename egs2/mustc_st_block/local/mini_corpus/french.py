@@ -12,7 +12,6 @@ PERIPHRASES = {
     "must": ("dois", "doit", "devons", "doivent"),
     "want": ("veux", "veut", "voulons", "veulent"),
     "will": ("vais", "va", "allons", "vont"),
-    "should": ("devrais", "devrait", "devrions", "devraient"),
 }
 AVOIR = ("ai", "a", "avons", "ont")
 DETERMINERS = {
@@ -20,7 +19,6 @@ DETERMINERS = {
     "a": ("un", "une", "des"),
     "this": ("ce", "cette", "ces"),
     "my": ("mon", "ma", "mes"),
-    "our": ("notre", "notre", "nos"),
 }
 VOWEL = "aàâeéèêiîoôuûyhœ"
 ELISIONS = re.compile(rf"\b(le|la|je|que|de) (?=[{VOWEL}])", re.IGNORECASE)

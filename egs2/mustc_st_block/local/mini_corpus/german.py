@@ -12,7 +12,6 @@ FINITE = {
     "must": ("muss", "muss", "müssen", "müssen"),
     "want": ("will", "will", "wollen", "wollen"),
     "will": ("werde", "wird", "werden", "werden"),
-    "should": ("sollte", "sollte", "sollten", "sollten"),
     "haben": ("habe", "hat", "haben", "haben"),
     "sein": ("bin", "ist", "sind", "sind"),
 }
@@ -68,8 +67,8 @@ def _determiner(meaning: NounPhrase, kind: str, column: int) -> tuple[str, str]:
             return meaning.quantity["de"], BARE_PLURAL[column]
         case "a" if kind == "p":
             return "", BARE_PLURAL[column]
-        case "a" | "my" | "our" as word:
-            stem = {"a": "ein", "my": "mein", "our": "unser"}[word]
+        case "a" | "my" as word:
+            stem = {"a": "ein", "my": "mein"}[word]
             return stem + EIN[kind][column], AFTER_EIN[kind][column]
 
 

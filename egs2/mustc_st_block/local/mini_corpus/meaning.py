@@ -5,8 +5,8 @@ from typing import Literal
 
 from mini_corpus.lexicon import Entry
 
-Tense = Literal["past", "can", "must", "want", "will", "should", "present"]
-Determiner = Literal["the", "a", "this", "my", "our", "number", "percent"]
+Tense = Literal["past", "can", "must", "want", "will", "present"]
+Determiner = Literal["the", "a", "this", "my", "number", "percent"]
 Order = Literal["main", "inverted", "subordinate", "infinitive"]
 
 

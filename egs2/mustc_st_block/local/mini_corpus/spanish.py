@@ -12,7 +12,6 @@ PERIPHRASES = {
     "must": ("tengo que", "tiene que", "tenemos que", "tienen que"),
     "want": ("quiero", "quiere", "queremos", "quieren"),
     "will": ("voy a", "va a", "vamos a", "van a"),
-    "should": ("debería", "debería", "deberíamos", "deberían"),
 }
 PRETERITE = {"ar": ("é", "ó", "amos", "aron"), "er": ("í", "ió", "imos", "ieron"), "ir": ("í", "ió", "imos", "ieron")}
 IRREGULAR = {
@@ -26,7 +25,6 @@ DETERMINERS = {
     "a": ("un", "una", "", ""),
     "this": ("este", "esta", "estos", "estas"),
     "my": ("mi", "mi", "mis", "mis"),
-    "our": ("nuestro", "nuestra", "nuestros", "nuestras"),
 }
 
 
