@@ -42,7 +42,7 @@ def test_espnets_streaming_st_uses_its_own_geometry(tiny, tiny_paths):
 
 
 def test_espnet_prints_about_flash_attention_at_its_import():
-    """`espnet_ext.model` keeps this line from the user's terminal."""
+    """`espnet_ext.quiet_import` keeps this line from the user's terminal."""
     module = "espnet2.legacy.nets.pytorch_backend.transformer.attention"
     bare = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True, check=True)
     assert "Flash Attention" in bare.stderr

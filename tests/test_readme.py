@@ -1,0 +1,52 @@
+"""Every command of the README runs. The slow ones use the models that the main job has trained."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import soundfile
+
+ROOT = Path(__file__).parents[1]
+RECIPE = ROOT / "egs2" / "mustc_st_block"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MAIN_JOB = "egs2/mustc_st_block/run.sh --corpus mini"
+TESTS = "tests/run.sh"
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_two_commands_stand_first_and_are_what_ci_runs():
+    assert [block.strip() for block in blocks("bash")[:2]] == [MAIN_JOB, TESTS]
+    assert MAIN_JOB in (ROOT / TESTS).read_text()
+    assert f"{TESTS} --all" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_link_and_picture_exists():
+    targets = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert targets
+    for target in targets:
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.slow
+def test_the_commands_on_a_trained_model_run(tmp_path):
+    script = "\n".join(blocks("bash")[2:]).replace("exp/my_decode", str(tmp_path / "decode"))
+    run = subprocess.run(
+        ["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    assert run.returncode == 0, run.stderr
+    assert '"violations": 0' in run.stdout
+
+
+@pytest.mark.slow
+def test_the_python_example_prints_a_growing_translation(monkeypatch, capsys):
+    monkeypatch.chdir(RECIPE)
+    recording = sorted((RECIPE / "dump" / "dev.en-de").glob("wav.scp"))[0].read_text().split("\n")[0].split()[1]
+    samples, _ = soundfile.read(RECIPE / recording, dtype="float32")
+    microphone = [samples[begin : begin + 4000] for begin in range(0, len(samples), 4000)]
+    (example,) = blocks("python")
+    exec(example, {"microphone": microphone})
+    assert len(capsys.readouterr().out.split()) > 5
