@@ -1,5 +1,7 @@
 import pytest
-from step import Step, new_directory
+from step import Step, locked, new_directory
+
+from espnet_ext.errors import UserError
 
 
 @pytest.fixture
@@ -42,13 +44,20 @@ def test_a_broken_marker_is_no_mark(tmp_path, source):
 
 def test_work_of_the_same_step_is_kept_and_of_another_removed(tmp_path, source):
     directory = tmp_path / "work"
-    assert not Step(directory / ".done", {}, [source]).resume(directory)
+    Step(directory / ".done", {}, [source]).resume(directory)
     (directory / "half").write_text("half", encoding="utf-8")
-    assert Step(directory / ".done", {}, [source]).resume(directory)
+    Step(directory / ".done", {}, [source]).resume(directory)
     assert (directory / "half").exists()
     source.write_text("two", encoding="utf-8")
-    assert not Step(directory / ".done", {}, [source]).resume(directory)
+    Step(directory / ".done", {}, [source]).resume(directory)
     assert not (directory / "half").exists()
+
+
+def test_a_second_run_on_the_same_directory_is_refused(tmp_path):
+    with locked(tmp_path / "exp"), pytest.raises(UserError, match="another run is at work"), locked(tmp_path / "exp"):
+        pass
+    with locked(tmp_path / "exp"):
+        pass
 
 
 def test_a_directory_appears_whole_or_stays_as_it_was(tmp_path):

@@ -52,9 +52,11 @@ def test_a_half_written_checkpoint_is_not_believed(training, name, capsys):
     assert training.epochs() == {} and not (training.directory / "checkpoint.pth").exists()
 
 
-def test_a_training_with_another_configuration_starts_clean(training):
+def test_a_model_of_another_configuration_is_moved_aside(training, tmp_path, capsys):
     save_epoch(training, 1)
     training.config.write_text("max_epoch: 4", encoding="utf-8")
     other = Training(training.config, training.directory, Step(training.step.marker, {}, [training.config]), 4)
     prepare_directory(other)
     assert other.epochs() == {}
+    (aside,) = tmp_path.glob("st.before-*")
+    assert (aside / "1epoch.pth").exists() and str(aside) in capsys.readouterr().out

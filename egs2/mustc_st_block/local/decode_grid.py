@@ -8,7 +8,7 @@ from pathlib import Path
 from espnet_jobs import Job, fail, limit_threads, run_jobs
 from grid import Decode, add_grid_options, plan_from_args
 from kaldi_dir import validate
-from step import Step, say
+from step import Step, locked, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
@@ -47,6 +47,29 @@ def make_step(decode: Decode) -> Step:
     return Step(decode.directory / ".done", asdict(decode.config), inputs)
 
 
+def decode_all(waiting: list[Decode], steps: dict[Decode, Step], parallel: int, ngpu: int) -> None:
+    """Run the decodes, with a line at the end of each."""
+    jobs: dict[Job, Decode] = {}
+    for decode in waiting:
+        steps[decode].resume(decode.directory)
+        log = Path(decode.directory) / "log" / "decode.log"
+        jobs[Job(decode.name, partial(decode_one, decode, ngpu), log)] = decode
+    say(f"{len(waiting)} decodes, {parallel} at a time")
+    begin, ended = time.monotonic(), 0
+
+    def on_end(job: Job, code: int) -> None:
+        nonlocal ended
+        ended += 1
+        if code == 0:
+            decode = jobs[job]
+            steps[decode].finish(decode.directory / name for name in OUTPUTS)
+        passed = time.monotonic() - begin
+        left = passed / ended * (len(jobs) - ended)
+        say(f"{ended}/{len(jobs)}  {job.name}  {'done' if code == 0 else 'FAILED'}  {passed:.0f} s, {left:.0f} s to go")
+
+    fail(run_jobs(list(jobs), parallel, on_end=on_end))
+
+
 def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
@@ -71,25 +94,8 @@ def main(argv: list[str] | None = None) -> None:
     limit_threads(1)
     import espnet_ext.bin.st_inference_simul  # noqa: F401 - imported once, shared by the processes
 
-    jobs: dict[Job, Decode] = {}
-    for decode in waiting:
-        steps[decode].resume(decode.directory)
-        log = Path(decode.directory) / "log" / "decode.log"
-        jobs[Job(decode.name, partial(decode_one, decode, args.ngpu), log)] = decode
-    say(f"{len(waiting)} decodes, {parallel} at a time")
-    begin, ended = time.monotonic(), 0
-
-    def on_end(job: Job, code: int) -> None:
-        nonlocal ended
-        ended += 1
-        if code == 0:
-            decode = jobs[job]
-            steps[decode].finish(decode.directory / name for name in OUTPUTS)
-        passed = time.monotonic() - begin
-        left = passed / ended * (len(jobs) - ended)
-        say(f"{ended}/{len(jobs)}  {job.name}  {'done' if code == 0 else 'FAILED'}  {passed:.0f} s, {left:.0f} s to go")
-
-    fail(run_jobs(list(jobs), parallel, on_end=on_end))
+    with locked(args.exp_dir / "decode"):
+        decode_all(waiting, steps, parallel, args.ngpu)
 
 
 if __name__ == "__main__":

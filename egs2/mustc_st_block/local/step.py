@@ -1,5 +1,6 @@
 """Marks of finished work: a step is done when its settings and inputs are unchanged and its outputs are whole."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write
 
 
@@ -47,15 +49,21 @@ class Step:
             say(f"done already: {what}")
         return True
 
-    def resume(self, directory: Path) -> bool:
-        """Whether `directory` was begun by this very step; if not, it is emptied and begun."""
+    def is_begun(self, directory: Path) -> bool:
+        """Whether what lies in `directory` was begun by this very step."""
         origin = directory / ".origin"
-        if origin.is_file() and origin.read_text(encoding="utf-8") == self.key:
-            return True
+        return origin.is_file() and origin.read_text(encoding="utf-8") == self.key
+
+    def begin(self, directory: Path) -> None:
+        """Empty `directory` and note there that it belongs to this step."""
         shutil.rmtree(directory, ignore_errors=True)
-        with atomic_write(origin) as stream:
+        with atomic_write(directory / ".origin") as stream:
             stream.write(self.key)
-        return False
+
+    def resume(self, directory: Path) -> None:
+        """Keep `directory` if this very step has begun it, else begin it."""
+        if not self.is_begun(directory):
+            self.begin(directory)
 
     def finish(self, outputs: Iterable[Path]) -> None:
         """Write the mark; `outputs` lie in or below the marker's directory."""
@@ -85,3 +93,15 @@ def new_directory(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold a lock beside `directory`. Raises UserError when another process holds it."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with open(directory.with_name(f".{directory.name}.lock"), "w", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{directory}: another run is at work on it; wait for its end or stop it") from None
+        yield

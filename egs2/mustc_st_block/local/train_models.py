@@ -3,14 +3,16 @@
 import re
 import time
 import zipfile
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
 from collect_stats import add_data_options
 from espnet_jobs import Job, TrainData, espnet_command, fail, limit_threads, run_jobs
 from kaldi_dir import validate
-from step import Step, say
+from step import Step, locked, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
@@ -60,17 +62,26 @@ def is_whole(checkpoint: Path) -> bool:
 
 
 def prepare_directory(training: Training) -> None:
-    """Keep what an interrupted run of the same training has left if all of it is whole; else start clean."""
+    """Keep what an interrupted run of the same training has left if all of it is whole; else start clean.
+
+    A model that was trained with other settings or data is moved aside, not deleted.
+    """
     directory, checkpoint = training.directory, training.directory / "checkpoint.pth"
-    if training.step.resume(directory) and checkpoint.exists():
+    epochs = training.epochs()
+    if training.step.is_begun(directory):
+        if not checkpoint.exists():
+            return
         latest = directory / "latest.pth"
         saved_in_order = latest.exists() and latest.stat().st_mtime >= checkpoint.stat().st_mtime
-        if saved_in_order and all(is_whole(path) for path in (checkpoint, *training.epochs().values())):
-            say(f"{training.name}: goes on after epoch {max(training.epochs())}")
+        if saved_in_order and all(is_whole(path) for path in (checkpoint, *epochs.values())):
+            say(f"{training.name}: goes on after epoch {max(epochs)}")
             return
         say(f"{training.name}: the interrupted training left a broken checkpoint, starts anew")
-        (directory / ".origin").unlink()
-        training.step.resume(directory)
+    elif epochs:
+        aside = directory.with_name(f"{directory.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
+        say(f"{training.name}: settings or data have changed; the model trained before is now {aside}")
+        directory.rename(aside)
+    training.step.begin(directory)
 
 
 def train(task: str, arguments: list[str], init_param: str | None, directory: Path) -> None:
@@ -116,6 +127,41 @@ def plan(args: object, data: TrainData) -> list[Training]:
     return result
 
 
+def shared_options(args: object, data: TrainData) -> list[str]:
+    """ESPnet's options that all models of the call share."""
+    stats = args.stats_dir.resolve()
+    options = [*data.arguments(), "--ngpu", str(args.ngpu)]
+    options += ["--normalize", "global_mvn", "--normalize_conf", f"stats_file={stats}/train/feats_stats.npz"]
+    for split in ("train", "valid"):
+        for name in ("speech_shape", *(f"{key}_shape" for key in data.texts())):
+            options += [f"--{split}_shape_file", f"{stats}/{split}/{name}"]
+    return options
+
+
+class Progress:
+    """Shows a line an epoch and marks a training as done when its process has ended well."""
+
+    def __init__(self, trainings: dict[Job, Training]) -> None:
+        self.trainings = trainings
+        self.since = dict.fromkeys(trainings, time.monotonic())
+
+    def on_line(self, job: Job, line: str) -> None:
+        """A line of a training's log."""
+        if line.startswith(INIT_PREFIX):
+            say(f"{job.name}: {line}")
+        elif text := epoch_line(line):
+            now = time.monotonic()
+            of_all = text.replace("  ", f"/{self.trainings[job].max_epoch}  ", 1)
+            say(f"{job.name}: {of_all}  {now - self.since[job]:.0f} s")
+            self.since[job] = now
+
+    def on_end(self, job: Job, code: int) -> None:
+        """The end of a training."""
+        if code == 0:
+            training = self.trainings[job]
+            training.step.finish([training.directory / "config.yaml", *training.epochs().values()])
+
+
 def main(argv: list[str] | None = None) -> None:
     """Train what is not done, as many models at a time as there are cores (one at a time on GPUs)."""
     args = get_parser().parse_args(argv)
@@ -126,43 +172,23 @@ def main(argv: list[str] | None = None) -> None:
     if not trainings:
         return
     parallel = 1 if args.ngpu else min(args.nj, len(trainings))
-    if parallel < args.nj and args.ngpu:
+    if args.ngpu and args.nj > 1:
         say(f"{args.ngpu} GPU: one model at a time instead of {args.nj}")
     limit_threads(args.nj // parallel)
     espnet_command(args.task)  # imported once, shared by the processes
-    stats = args.stats_dir.resolve()
-    options = [*data.arguments(), "--ngpu", str(args.ngpu)]
-    options += ["--normalize", "global_mvn", "--normalize_conf", f"stats_file={stats}/train/feats_stats.npz"]
-    for split in ("train", "valid"):
-        for name in ("speech_shape", *(f"{key}_shape" for key in data.texts())):
-            options += [f"--{split}_shape_file", f"{stats}/{split}/{name}"]
-    by_job: dict[Job, Training] = {}
-    for training in trainings:
-        prepare_directory(training)
-        own = ["--config", str(training.config), "--output_dir", str(training.directory), *options]
-
-        def job_run(own: list[str] = own, directory: Path = training.directory) -> None:
-            train(args.task, own, args.init_param, directory)
-
-        by_job[Job(training.name, job_run, training.directory / "log" / "train.log")] = training
-    started = dict.fromkeys((job.name for job in by_job), time.monotonic())
-
-    def on_line(job: Job, line: str) -> None:
-        if line.startswith(INIT_PREFIX):
-            say(f"{job.name}: {line}")
-        elif text := epoch_line(line):
-            now = time.monotonic()
-            total = by_job[job].max_epoch
-            say(f"{job.name}: {text.replace('  ', f'/{total}  ', 1)}  {now - started[job.name]:.0f} s")
-            started[job.name] = now
-
-    def on_end(job: Job, code: int) -> None:
-        if code == 0:
-            training = by_job[job]
-            training.step.finish([training.directory / "config.yaml", *training.epochs().values()])
-
-    say(f"training {', '.join(job.name for job in by_job)} ({data.train}); logs in {args.model[0][1].parent}/*/log")
-    fail(run_jobs(list(by_job), parallel, on_line, on_end))
+    options = shared_options(args, data)
+    with ExitStack() as locks:
+        jobs = {}
+        for training in trainings:
+            locks.enter_context(locked(training.directory))
+            prepare_directory(training)
+            own = ["--config", str(training.config), "--output_dir", str(training.directory), *options]
+            work = partial(train, args.task, own, args.init_param, training.directory)
+            jobs[Job(training.name, work, training.directory / "log" / "train.log")] = training
+        logs = ", ".join(str(job.log) for job in jobs)
+        say(f"training on {data.train}, {parallel} at a time; logs: {logs}")
+        progress = Progress(jobs)
+        fail(run_jobs(list(jobs), parallel, progress.on_line, progress.on_end))
 
 
 if __name__ == "__main__":
