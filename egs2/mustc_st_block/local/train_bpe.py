@@ -1,6 +1,9 @@
 """Train a sentencepiece unigram model on one text table and write ESPnet's token list."""
 
+import heapq
 import io
+import tempfile
+from collections import Counter
 from pathlib import Path
 
 import sentencepiece
@@ -12,6 +15,23 @@ from espnet_ext.files import atomic_write, read_table
 
 BLANK, UNKNOWN, SOS_EOS = "<blank>", "<unk>", "<sos/eos>"
 META_PIECES = ("<unk>", "<s>", "</s>")
+LONGEST_PIECE = 16  # characters, sentencepiece's own limit
+MOST_SEEDS = 1_000_000  # also sentencepiece's own
+
+
+def seed_pieces(lines: list[str]) -> list[tuple[str, int]]:
+    """Candidate pieces with their counts in the text: all substrings of its words.
+
+    Sentencepiece's own candidates must occur in two different words: a frequent word that no other one contains is cut
+    to pieces however large the vocabulary. In a small text that is most of the function words.
+    """
+    counts: Counter[str] = Counter()
+    for word, count in Counter(word for line in lines for word in line.split()).items():
+        marked = "▁" + word
+        for begin in range(len(marked)):
+            for end in range(begin + 1, min(len(marked), begin + LONGEST_PIECE) + 1):
+                counts[marked[begin:end]] += count
+    return heapq.nlargest(MOST_SEEDS, counts.items(), key=lambda item: (item[1] * len(item[0]), item[0]))
 
 
 def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
@@ -20,16 +40,20 @@ def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
     Raises RuntimeError when `nbpe` pieces are impossible and `hard_limit` is set.
     """
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=model,
-        model_type="unigram",
-        vocab_size=nbpe,
-        character_coverage=1.0,
-        hard_vocab_limit=hard_limit,
-        num_threads=4,  # a constant: the result depends on it
-        minloglevel=2,
-    )
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".tsv") as seeds:
+        seeds.writelines(f"{piece}\t{count}\n" for piece, count in seed_pieces(lines))
+        seeds.flush()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=nbpe,
+            character_coverage=1.0,
+            hard_vocab_limit=hard_limit,
+            seed_sentencepieces_file=seeds.name,
+            num_threads=4,  # a constant: the result depends on it
+            minloglevel=2,
+        )
     return model.getvalue()
 
 

@@ -4,5 +4,5 @@
 : "${audio_format=wav}"
 : "${max_duration=20}"
 : "${nbpe_src=300}"
-: "${nbpe_tgt=300}"
+: "${nbpe_tgt=500}"
 : "${average_last=3}"

@@ -19,6 +19,8 @@ DETERMINERS = {
     "a": ("un", "une", "des"),
     "this": ("ce", "cette", "ces"),
     "my": ("mon", "ma", "mes"),
+    "our": ("notre", "notre", "nos"),
+    "his": ("son", "sa", "ses"),
 }
 VOWEL = "aàâeéèêiîoôuûyhœ"
 ELISIONS = re.compile(rf"\b(le|la|je|que|de) (?=[{VOWEL}])", re.IGNORECASE)
@@ -70,8 +72,8 @@ def _determiner(meaning: NounPhrase, feminine: bool, following: str) -> str:
             return "de"
         case "this" if not meaning.plural and not feminine and vowel(following):
             return "cet"
-        case "my" if not meaning.plural and feminine and vowel(following):
-            return "mon"
+        case "my" | "his" as word if not meaning.plural and feminine and vowel(following):
+            return {"my": "mon", "his": "son"}[word]
         case word:
             return DETERMINERS[word][2 if meaning.plural else int(feminine)]
 

@@ -67,8 +67,8 @@ def _determiner(meaning: NounPhrase, kind: str, column: int) -> tuple[str, str]:
             return meaning.quantity["de"], BARE_PLURAL[column]
         case "a" if kind == "p":
             return "", BARE_PLURAL[column]
-        case "a" | "my" as word:
-            stem = {"a": "ein", "my": "mein"}[word]
+        case "a" | "my" | "our" | "his" as word:
+            stem = {"a": "ein", "my": "mein", "our": "unser", "his": "sein"}[word]
             return stem + EIN[kind][column], AFTER_EIN[kind][column]
 
 

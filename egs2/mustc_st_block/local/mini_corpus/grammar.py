@@ -29,7 +29,7 @@ def pick(rng: Random, rows: Sequence[Entry]) -> Entry:
     weights = []
     for row in rows:
         ranks[row.group] += 1
-        weights.append((ranks[row.group] + 3) ** -0.9)
+        weights.append((ranks[row.group] + 3) ** -0.4)
     return rng.choices(rows, weights)[0]
 
 
@@ -47,7 +47,7 @@ class Sampler:
         frames, weights = zip(*FRAMES, strict=True)
         pieces = self.rng.choices(frames, weights)[0](self)
         if not pieces[-1]["en"].endswith("?"):
-            if self.chance(0.15):
+            if self.chance(0.3):
                 pieces[0] = join(self.phrase("starter"), pieces[0])
             pieces[-1] = mark(pieces[-1], ".")
         pieces[0] = {language: capital(text) for language, text in pieces[0].items()}
@@ -61,10 +61,12 @@ class Sampler:
     def noun_phrase(self, classes: Sequence[str], avoid: Sequence[Entry] = (), subject: bool = False) -> NounPhrase:
         rows = [row for row in table("nouns") if row["class"] in classes and row not in avoid]
         noun = pick(self.rng, rows)
-        determiner = self.rng.choices(("the", "a", "this", "my", "number"), (54, 20, 6, 12, 8))[0]
+        determiner = self.rng.choices(("the", "a", "this", "my", "our", "his", "number"), (42, 20, 6, 9, 8, 8, 7))[0]
         if noun["class"] == "place" and determiner == "number":
             determiner = "the"
-        plural = determiner == "number" or (noun["class"] != "place" and self.chance(0.15))
+        if determiner == "number" and not self.has_plural(noun):
+            determiner = "the"
+        plural = determiner == "number" or (self.has_plural(noun) and self.chance(0.25))
         if determiner == "a" and (subject or noun["class"] == "person"):
             plural = False  # Spanish has bare plurals for things as objects alone
         quantity = self.phrase("number") if determiner == "number" else None
@@ -74,8 +76,13 @@ class Sampler:
         adjective = pick(self.rng, adjectives) if determiner != "percent" and self.chance(0.22) else None
         return NounPhrase(noun, determiner, plural, adjective, quantity)
 
+    def has_plural(self, noun: Entry) -> bool:
+        """Whether the corpus uses the plural: that of the more frequent half of the nouns, and of no place."""
+        rows = [row for row in table("nouns") if row["class"] == noun["class"]]
+        return noun["class"] != "place" and rows.index(noun) < len(rows) / 2
+
     def person(self, avoid: Sequence[Entry] = (), subject: bool = False) -> Nominal:
-        if self.chance(0.25):
+        if self.chance(0.4):
             return Name(self.rng.choice([row for row in phrases("name") if row not in avoid]))
         return self.noun_phrase(("person",), avoid, subject)
 
@@ -83,7 +90,7 @@ class Sampler:
         return Pronoun(self.rng.choices(("I", "he", "she", "we", "they"), (30, 15, 15, 25, 15))[0])
 
     def subject(self) -> Nominal:
-        if self.chance(0.33):
+        if self.chance(0.4):
             return self.pronoun()
         return self.person(subject=True)
 
@@ -105,15 +112,29 @@ class Sampler:
         clause = Clause(subject, tense, verb, thing)
         if verb["objects"].endswith("+to"):
             clause = replace(clause, recipient=self.person(used))
-        elif classes != ["place"] and classes != ["city"] and self.chance(0.36):
-            clause = replace(clause, place=self.place())
-        elif self.chance(0.3):
-            clause = replace(clause, companion=self.person(used))
-        if self.chance(0.12):
-            clause = replace(clause, manner=self.phrase("manner"))
-        if self.chance(0.2) if time is None else time:
-            clause = replace(clause, time=self.phrase("future" if modal else "past"))
+        kind = self.adverbial(time, bool(clause.recipient), classes in (["place"], ["city"]))
+        if kind == "place":
+            return replace(clause, place=self.place())
+        if kind == "companion":
+            return replace(clause, companion=self.person(used))
+        if kind == "manner":
+            return replace(clause, manner=self.phrase("manner"))
+        if kind == "time":
+            return replace(clause, time=self.phrase("future" if modal else "past"))
         return clause
+
+    def adverbial(self, time: bool | None, recipient: bool, place: bool) -> str | None:
+        """The kind of a clause's one adverbial, if any; `time` asks for or rules out one of time."""
+        if time:
+            return "time"
+        weights = {None: 20, "place": 25, "companion": 20, "manner": 6, "time": 30}
+        if recipient:
+            weights = {None: 60, "time": 40}
+        if place:
+            weights.pop("place", None)
+        if time is False:
+            weights.pop("time")
+        return self.rng.choices(list(weights), list(weights.values()))[0]
 
     def place(self) -> Nominal:
         if self.chance(0.25):
@@ -133,7 +154,7 @@ class Sampler:
         return Clause(subject, tense, adjective=pick(self.rng, rows), very=self.chance(0.4))
 
     def any_clause(self) -> Clause:
-        return self.quality() if self.chance(0.2) else self.action()
+        return self.quality() if self.chance(0.3) else self.action()
 
     def opinion(self, kind: str) -> Piece:
         """The clause another one hangs on: I think, the doctor said."""

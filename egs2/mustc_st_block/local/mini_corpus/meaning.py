@@ -6,7 +6,7 @@ from typing import Literal
 from mini_corpus.lexicon import Entry
 
 Tense = Literal["past", "can", "must", "want", "will", "present"]
-Determiner = Literal["the", "a", "this", "my", "number", "percent"]
+Determiner = Literal["the", "a", "this", "my", "our", "his", "number", "percent"]
 Order = Literal["main", "inverted", "subordinate", "infinitive"]
 
 

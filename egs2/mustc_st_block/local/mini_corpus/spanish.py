@@ -25,6 +25,8 @@ DETERMINERS = {
     "a": ("un", "una", "", ""),
     "this": ("este", "esta", "estos", "estas"),
     "my": ("mi", "mi", "mis", "mis"),
+    "our": ("nuestro", "nuestra", "nuestros", "nuestras"),
+    "his": ("su", "su", "sus", "sus"),
 }
 
 
