@@ -68,6 +68,8 @@ def main(argv: list[str] | None = None) -> None:
         wer = json.loads(output.read_text(encoding="utf-8"))["WER"]
     else:
         limit_threads(args.nj)
+        import espnet_ext.quiet_import  # noqa: F401 - before ESPnet
+
         average_checkpoints.main(["--last", str(args.last), "--exp_dir", str(args.model_dir), "--output", str(model)])
         references = read_table(args.dump / SOURCE_TEXT)
         hypotheses = greedy_ctc(args.model_dir, list(read_table(args.dump / "wav.scp").values()))

@@ -15,16 +15,23 @@ from espnet_ext.files import atomic_write, read_lines, read_table
 LARGEST_FALL = 1.0
 
 
-def offline_bleu(config: Path, checkpoint: Path, wavs: list[str], references: list[str], beam: int, out: Path) -> None:
-    """Translate whole utterances with ESPnet's batch search and write the corpus BLEU to `out`."""
-    import sacrebleu
-    import soundfile
-    from espnet2.bin.st_inference import Speech2Text
+def offline_bleu(
+    config: Path, checkpoint: Path, wavs: list[str], references: list[str], beam: int, tgt_lang: str, out: Path
+) -> None:
+    """Translate whole utterances and write the corpus BLEU to `out`."""
+    from espnet_ext import SimulSession, load_model
+    from espnet_ext.audio.reader import Recording
+    from espnet_ext.evaluation.quality import quality
 
-    translate = Speech2Text(st_train_config=config, st_model_file=checkpoint, beam_size=beam, maxlenratio=1.0)
-    hypotheses = [translate(soundfile.read(wav, dtype="float32")[0])[0][0] for wav in wavs]
+    session = SimulSession(load_model(config, checkpoint), search="offline", beam_size=beam, tgt_lang=tgt_lang)
+    hypotheses = []
+    for wav in wavs:
+        session.reset(wav)
+        session.push(Recording(wav, wav).read())
+        session.finish()
+        hypotheses.append(session.text)
     with atomic_write(out) as stream:
-        json.dump(sacrebleu.corpus_bleu(hypotheses, [references]).score, stream)
+        json.dump(quality(hypotheses, references, tgt_lang)["BLEU"], stream)
 
 
 def get_parser() -> ArgumentParser:
@@ -60,12 +67,14 @@ def main(argv: list[str] | None = None) -> None:
         model = model_dir / "model.pth"
         average_checkpoints.main(["--last", str(args.last), "--exp_dir", str(model_dir), "--output", str(model)])
         for name, checkpoint in (("mean", model), ("last", epochs[-1])):
-            work = partial(offline_bleu, model_dir / "config.yaml", checkpoint, wavs, references, args.beam_size)
+            work = partial(
+                offline_bleu, model_dir / "config.yaml", checkpoint, wavs, references, args.beam_size, args.tgt_lang
+            )
             out = model_dir / "log" / f"bleu_{name}.json"
             jobs.append(Job(f"{model_dir.name} {name}", partial(work, out), out.with_suffix(".log")))
     if not steps:
         return
-    import espnet2.bin.st_inference  # noqa: F401 - imported once, shared by the processes
+    import espnet_ext.session  # noqa: F401 - imported once, shared by the processes
 
     fail(run_jobs(jobs, args.nj))
     for model_dir, step in steps.items():

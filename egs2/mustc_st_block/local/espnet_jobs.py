@@ -150,6 +150,8 @@ class TrainData:
 
 def espnet_command(task: str) -> Callable[[list[str]], None]:
     """`main` of `espnet2.bin.asr_train` or `espnet2.bin.st_train`."""
+    import espnet_ext.quiet_import  # noqa: F401 - before ESPnet
+
     if task == "asr":
         from espnet2.bin.asr_train import main
     else:
