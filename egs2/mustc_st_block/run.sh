@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Simultaneous speech translation with contextual block Transformers: from audio to a quality-latency curve.
-# shellcheck disable=SC2154 # options and conf/recipe.sh assign the rest
+# shellcheck disable=SC2154,SC2034 # variables go to and come from the sourced files
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . utils/parse_options.sh
