@@ -6,3 +6,4 @@
 : "${nbpe_src=4000}"
 : "${nbpe_tgt=4000}"
 : "${average_last=10}"
+: "${asr_init=encoder:encoder}"
