@@ -69,7 +69,8 @@ def test_the_other_languages_say_the_same():
     [
         (np("book", "a", "new"), "nom", "ein neues Buch"),
         (np("car", "the", "old"), "dat", "dem alten Auto"),
-        (np("lamp", "my", "small"), "acc", "meine kleine Lampe"),
+        (np("camera", "our", "small"), "acc", "unsere kleine Kamera"),
+        (np("child", "his", "young"), "dat", "seinem jungen Kind"),
         (np("president", "this"), "acc", "diesen Präsidenten"),
         (np("colleague", "a", "friendly"), "nom", "ein freundlicher Kollege"),
         (np("child", "number", "clever", True, phrase("number", "three")), "dat", "drei klugen Kindern"),
@@ -91,7 +92,8 @@ def test_german_declension(meaning, case, expected):
         (np("hospital", "a", "beautiful"), "un hospital hermoso", "un bel hôpital"),
         (np("idea", "my"), "mi idea", "mon idée"),
         (np("newspaper", "a", "new", True), "periódicos nuevos", "de nouveaux journaux"),
-        (np("decision", "my", "difficult", True), "mis decisiones difíciles", "mes décisions difficiles"),
+        (np("question", "our", "difficult", True), "nuestras preguntas difíciles", "nos questions difficiles"),
+        (np("idea", "his"), "su idea", "son idée"),
     ],
 )
 def test_spanish_and_french_agreement(meaning, in_spanish, in_french):
