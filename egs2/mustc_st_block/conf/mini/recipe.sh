@@ -6,4 +6,4 @@
 : "${nbpe_src=300}"
 : "${nbpe_tgt=500}"
 : "${average_last=3}"
-: "${asr_init=::decoder.embed,decoder.output_layer}"
+: "${asr_init=encoder:encoder}"
