@@ -18,6 +18,7 @@ import numpy as np
 import torch
 import yaml
 from espnet2.bin.st_inference_streaming import Speech2TextStreaming
+from espnet2.legacy.nets.batch_beam_search_online import BatchBeamSearchOnline
 from espnet2.legacy.nets.scorer_interface import BatchScorerInterface
 from espnet2.tasks.st import STTask
 
@@ -105,8 +106,6 @@ def compare(
 def espnet_streaming(model: SpeechTranslationModel, decoder: BatchScorerInterface) -> Speech2TextStreaming:
     """ESPnet's class around a model that is in memory already, its search given the encoder's true geometry."""
     streaming = Speech2TextStreaming.__new__(Speech2TextStreaming)
-    from espnet2.legacy.nets.batch_beam_search_online import BatchBeamSearchOnline
-
     streaming.beam_search = BatchBeamSearchOnline(
         scorers={"decoder": decoder},
         weights={"decoder": 1.0},

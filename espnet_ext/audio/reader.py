@@ -64,7 +64,6 @@ class Recording:
             )
 
     def _check_range(self, first: int, last: int, total: int) -> None:
-        # A sentence end that rounding puts a little past the file is the file's end (MuST-C has such).
         if not 0 <= first <= last or last > total:
             raise UserError(
                 f"{self.key}: segment {self.start}-{self.end} s does not lie in {self.source} "

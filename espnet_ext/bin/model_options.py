@@ -27,7 +27,6 @@ def set_up_process() -> None:
     A beam step is made of small products: on several threads it is slower, and jobs beside it starve.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s: %(message)s", force=True)
-    logging.getLogger("root").setLevel(logging.INFO)
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
 

@@ -9,7 +9,7 @@ from espnet_ext.search.beam_step import BeamStep
 from espnet_ext.search.hypothesis import Candidate, Hypothesis
 from espnet_ext.search.repetition import length_without_repeats
 
-# However short the input, this many new tokens are allowed (algorithms of the project, section 3).
+# However short the input, a search may add this many tokens.
 MIN_NEW_TOKENS = 8
 
 

@@ -37,17 +37,16 @@ class BlockwiseBeamSearch(Search):
         cap = self._cap(len(memory))
         if final:
             return self._finish(memory, cap)
-        accepted: list[list[Hypothesis]] = []  # beams before each accepted step of this block
+        previous: list[Hypothesis] = []  # the beam before the last accepted step of this block
         while len(self.beam[0].tokens) < cap:
             candidates = self.step.expand(self.beam, memory, self.beam_size)
             if not candidates:
                 break
             if any(self._offends(candidate) for candidate in candidates):
-                if accepted and len(self.beam[0].tokens) > 1:
-                    self.beam = accepted[-1]
+                if previous and len(self.beam[0].tokens) > 1:
+                    self.beam = previous
                 break
-            accepted.append(self.beam)
-            self.beam = candidates
+            previous, self.beam = self.beam, candidates
         if self.incremental:
             self.beam = self.beam[:1]
         self.step.retain(self.beam)
