@@ -155,9 +155,9 @@ def timed(owner: object, name: str) -> list[float]:
 
 def state_bytes(session: SimulSession) -> int:
     """Bytes that a session's caches hold."""
-    decoder = session.beam_step.full["decoder"].decoder
+    decoder = session.beam_step.decoder.decoder
     tensors = [*decoder.prefix_cache, *decoder.memory_cache, session.encoder.memory]
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors) + decoder.ancestors.nbytes
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors) + decoder.mask.nbytes
 
 
 @torch.no_grad()
@@ -168,8 +168,8 @@ def measure_paper_size(runs: int) -> dict[str, float]:
     load_s = time.perf_counter() - load_s
     rate = 1000 / model.frame_ms
     session = SimulSession(model, search="bwbs", max_ngram_repeats=VOCABULARY)
-    decoder = Scripted(session.beam_step.full["decoder"], model.eos, rate)
-    session.beam_step.full["decoder"] = decoder
+    decoder = Scripted(session.beam_step.decoder, model.eos, rate)
+    session.beam_step.decoder = decoder
     streaming = espnet_streaming(model, Scripted(model.module.decoder, model.eos, rate))
     audio = [(0.1 * np.random.default_rng(0).normal(size=30 * SAMPLE_RATE)).astype(np.float32)]
     theirs_search, ours_search = timed(streaming.beam_search, "forward"), timed(session.search, "advance")

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from espnet_ext.model import load_model
     from espnet_ext.session import SimulSession
+    from espnet_ext.session_pool import SessionPool
 
-__all__ = ["SimulSession", "load_model"]
+__all__ = ["SessionPool", "SimulSession", "load_model"]
 
 
 def __getattr__(name: str) -> object:
@@ -15,6 +16,10 @@ def __getattr__(name: str) -> object:
         from espnet_ext.session import SimulSession
 
         return SimulSession
+    if name == "SessionPool":
+        from espnet_ext.session_pool import SessionPool
+
+        return SessionPool
     if name == "load_model":
         from espnet_ext.model import load_model
 

@@ -54,11 +54,17 @@ class DecodeConfig:
     beam_size: int = _option(6, "hypotheses kept")
     maxlenratio: float = _option(1.0, "new tokens allowed per encoder frame, at least 8 in a search")
     ctc_weight: float = _option(0.0, "weight of ST-CTC prefix scores; the decoder has the rest")
+    lm_weight: float = _option(0.0, "weight of the language model's scores, added to the others'")
     repetition: bool = _option(True, "a repeated token stops a hypothesis (bwbs: the search)")
     reliability: bool = _option(True, "ibwbs: a score not above the best stopped one stops a hypothesis")
     seen: str = _option("exact", "ibwbs: sequences stopped before that may pass the second time", SEEN)
+    end_detect: bool | None = _option(
+        None, "ESPnet's end detection ends a last search; unset: of bwbs, not of standard"
+    )
     length_norm: bool = _option(True, "ibwbs: choose by score / length")
-    length_bonus: float = _option(0.0, "ibwbs: added per token, with length_norm false")
+    length_bonus: float = _option(
+        0.0, "added to the score per token (ESPnet's penalty): bwbs; ibwbs without length_norm"
+    )
     max_ngram_repeats: int = _option(3, "copies in a row of one n-gram (n = 1 to 4) that may be put out")
     decoder_states: str = _option("keep", "of the committed prefix: as computed, or anew each search", DECODER_STATES)
     hold_n: int = _option(6, "hold_n: tokens withheld")
@@ -90,8 +96,15 @@ class DecodeConfig:
             raise UserError(f"maxlenratio: must be 0 or more, not {self.maxlenratio}")
         if self.search in ("offline", "bwbs") and self.policy != "all":
             raise UserError(f"policy: {self.search} commits nothing before the end; use --policy all")
-        if self.length_bonus and self.length_norm:
+        for name in ("lm_weight", "length_bonus"):
+            if not abs(getattr(self, name)) < float("inf"):
+                raise UserError(f"{name}: must be finite, not {getattr(self, name)}")
+        if self.length_bonus and self.search in ("offline", "standard"):
+            raise UserError(f"length_bonus: {self.search} chooses by score / length; a bonus has no effect there")
+        if self.length_bonus and self.search == "ibwbs" and self.length_norm:
             raise UserError("length_bonus: has no effect with length_norm true; add --length_norm false")
+        if self.end_detect is not None and self.search == "ibwbs":
+            raise UserError("end_detect: ibwbs ends by its own rules; leave it out")
 
     @property
     def system(self) -> str:
@@ -110,16 +123,17 @@ class DecodeConfig:
 
 
 def _check_type(option: dataclasses.Field, value: object) -> None:
-    wanted = option.type
-    if wanted == (float | None) and value is None:
+    wanted = _kind(option)
+    if value is None and wanted is not option.type:
         return
-    if wanted in (float, float | None):
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
-    else:
-        fits = type(value) is wanted
-    if not fits:
-        name = getattr(wanted, "__name__", "float")
-        raise UserError(f"{option.name}: expected {name}, got {value!r}")
+    whole_number_of_float = wanted is float and type(value) is int
+    if type(value) is not wanted and not whole_number_of_float:
+        raise UserError(f"{option.name}: expected {wanted.__name__}, got {value!r}")
+
+
+def _kind(option: dataclasses.Field) -> type:
+    """The type of an option's values, None aside."""
+    return getattr(option.type, "__args__", (option.type,))[0]
 
 
 def make_config(values: Mapping[str, object]) -> DecodeConfig:
@@ -150,11 +164,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Give a parser every option of `DecodeConfig` and `--config`; what is not given is absent from its result."""
     group = parser.add_argument_group("search and policy")
     group.add_argument("--config", help="yaml file of these options; the command line overrides it")
-    kinds = {float | None: float, bool: str2bool}
     for option in dataclasses.fields(DecodeConfig):
         group.add_argument(
             f"--{option.name}",
-            type=kinds.get(option.type, option.type),
+            type=str2bool if _kind(option) is bool else _kind(option),
             choices=option.metadata["choices"],
             default=argparse.SUPPRESS,
             help=f"{option.metadata['help']} (default: {option.default})",

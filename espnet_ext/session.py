@@ -24,6 +24,7 @@ from espnet_ext.search import (
     StandardBeamSearch,
 )
 from espnet_ext.search.base import Search
+from espnet_ext.search.beam_step import Expansions, drive
 
 
 @dataclass(frozen=True)
@@ -88,21 +89,35 @@ class SimulSession:
 
         Raises UserError for samples of another kind, RuntimeError after `finish`.
         """
+        return drive(self.start_push(samples))
+
+    def start_push(self, samples: np.ndarray) -> Expansions[Update]:
+        """`push`, checked and ready to run beside those of other sessions (`SessionPool`)."""
         if self.finished:
             raise RuntimeError("the stream is finished: call reset() to start another")
-        first = len(self.units)
-        self.buffer = np.concatenate([self.buffer, _check_samples(samples)])
-        if self.config.search != "offline":
-            while (end := self._step_end(len(self.steps) + 1)) <= self.processed + len(self.buffer):
-                self._run_step(end - self.processed, final=False)
-        return self._update(first)
+        return self._push(_check_samples(samples))
 
     def finish(self) -> Update:
         """End the stream: the final search, then everything is released."""
+        return drive(self.start_finish())
+
+    def start_finish(self) -> Expansions[Update]:
+        """`finish`, ready to run beside other sessions."""
         if self.finished:
             raise RuntimeError("the stream is finished already: call reset() to start another")
+        return self._finish()
+
+    def _push(self, samples: np.ndarray) -> Expansions[Update]:
         first = len(self.units)
-        self._run_step(len(self.buffer), final=True)
+        self.buffer = np.concatenate([self.buffer, samples])
+        if self.config.search != "offline":
+            while (end := self._step_end(len(self.steps) + 1)) <= self.processed + len(self.buffer):
+                yield from self._run_step(end - self.processed, final=False)
+        return self._update(first)
+
+    def _finish(self) -> Expansions[Update]:
+        first = len(self.units)
+        yield from self._run_step(len(self.buffer), final=True)
         self.finished = True
         if not self.units:
             logging.warning("%s: empty translation (%.2f s of audio)", self.name, self.source_ms / 1000)
@@ -131,7 +146,7 @@ class SimulSession:
         """Sample at which step `number` (1-based) is due."""
         return round(number * self.chunk_ms * SAMPLE_RATE / 1000)
 
-    def _run_step(self, count: int, final: bool) -> None:
+    def _run_step(self, count: int, final: bool) -> Expansions[None]:
         """Process the next `count` samples of the buffer: encode, search, select, release."""
         begun = time.perf_counter()
         forwards, hypotheses = self.beam_step.decoder_forwards, self.beam_step.hypothesis_steps
@@ -141,7 +156,7 @@ class SimulSession:
         memory = self.encoder.push(features, final)
         audio_ms = 1000 * self.processed / SAMPLE_RATE
         if len(memory) and self._search_is_due(len(memory), final):
-            self._search(memory, final, audio_ms)
+            yield from self._search(memory, final, audio_ms)
         elif final:
             self._release((), final, audio_ms)
         compute_ms = 1000 * (time.perf_counter() - begun)
@@ -160,9 +175,9 @@ class SimulSession:
         every = self.config.la_every if self.config.policy == "local_agreement" else 1
         return frames > self.searched_frames and (len(self.steps) + 1) % every == 0
 
-    def _search(self, memory: torch.Tensor, final: bool, audio_ms: float) -> None:
+    def _search(self, memory: torch.Tensor, final: bool, audio_ms: float) -> Expansions[None]:
         self.searched_frames = len(memory)
-        candidate = self.search.advance(memory, final)
+        candidate = yield from self.search.search(memory, final)
         if candidate is None:
             if final and self.search.committed is not None:
                 self._release(self.search.committed.tokens, final, audio_ms)
@@ -218,8 +233,14 @@ def _check_samples(samples: np.ndarray) -> np.ndarray:
 
 
 def _make_step(model: SpeechTranslationModel, config: DecodeConfig) -> BeamStep:
-    scorers = model.scorers(config.ctc_weight, config.align_att_layer if config.policy == "align_att" else None)
-    weights = {"decoder": 1.0 - config.ctc_weight, "ctc": config.ctc_weight}
+    weights = {
+        "decoder": 1.0 - config.ctc_weight,
+        "ctc": config.ctc_weight,
+        "lm": config.lm_weight,
+        "length_bonus": config.length_bonus,
+    }
+    used = [name for name, weight in weights.items() if weight]
+    scorers = model.scorers(used, config.align_att_layer if config.policy == "align_att" else None)
     return BeamStep(scorers, weights, config.beam_size, len(model.vocabulary), model.sos)
 
 
@@ -234,17 +255,21 @@ def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: Beam
         decoder_states=config.decoder_states,
     )
     if config.search in ("offline", "standard"):
-        return StandardBeamSearch(**common)
+        return StandardBeamSearch(**common, end_detect=bool(config.end_detect))
     if config.search in ("bwbs", "bwbs_incremental"):
         incremental = config.search == "bwbs_incremental"
-        return BlockwiseBeamSearch(**common, incremental=incremental, repetition=config.repetition)
+        return BlockwiseBeamSearch(
+            **common,
+            incremental=incremental,
+            repetition=config.repetition,
+            end_detect=config.end_detect is not False,
+        )
     return IncrementalBlockwiseBeamSearch(
         **common,
         repetition=config.repetition,
         reliability=config.reliability,
         seen=config.seen,
         length_norm=config.length_norm,
-        length_bonus=config.length_bonus,
     )
 
 

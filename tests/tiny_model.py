@@ -7,6 +7,7 @@ import numpy as np
 import sentencepiece
 import torch
 import yaml
+from espnet2.tasks.lm import LMTask
 from espnet2.tasks.st import STTask
 
 TEXT = """ein kleines Haus steht am Fluss und der Hund schläft unter dem alten Baum
@@ -79,3 +80,15 @@ def write_model(directory: Path, seed: int = 0, **changes) -> dict:
         model.decoder.output_layer.weight.mul_(3.0)
     torch.save(model.state_dict(), directory / "model.pth")
     return dict(st_train_config=directory / "config.yaml", st_model_file=directory / "model.pth")
+
+
+def write_language_model(directory: Path, tokens: list[str], kind: str = "transformer") -> dict:
+    """Write an ESPnet language model with random weights; returns what `load_model` takes for it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    conf = dict(att_unit=16, head=2, unit=24, layer=1) if kind == "transformer" else dict(unit=16, nlayers=1)
+    config = LMTask.get_default_config() | dict(token_list=tokens, token_type="bpe", lm=kind, lm_conf=conf)
+    (directory / "config.yaml").write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
+    torch.manual_seed(1)
+    model = LMTask.build_model(argparse.Namespace(**config))
+    torch.save(model.state_dict(), directory / "lm.pth")
+    return dict(lm_train_config=directory / "config.yaml", lm_file=directory / "lm.pth")

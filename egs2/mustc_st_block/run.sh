@@ -31,7 +31,7 @@ help_message="Usage: $0 [--corpus mini|mustc] [options]
 Overriding conf/recipe.sh (MuST-C) and conf/mini/recipe.sh (mini):
   --speed_perturb_factors \"0.9 1.0 1.1\"  --audio_format flac|wav  --max_duration SECONDS
   --nbpe_src N  --nbpe_tgt N  --average_last N
-  --asr_init SRC:DST[:EXCLUDE]  what the ST models take from the ASR model, as in ESPnet's --init_param
+  --asr_init "SRC:DST[:EXCLUDE] ..."  what the ST models take from the ASR model, as in ESPnet's --init_param
 
 Stages: 1 data  2 speed perturbation  3 audio dump  4 length filter  5 token lists  6 ASR statistics
   7 ASR training  8 ST statistics  9 ST training  10 checkpoint averaging  11 decoding  12 scoring  13 report
@@ -146,8 +146,10 @@ for lang in ${tgt_lang}; do
         for block in ${block_sizes}; do
             options+=(--model "${conf}/train_st_block${block}.yaml" "exp/st_block${block}.${pair}")
         done
+        options+=(--init_param)
+        for part in ${asr_init}; do options+=("exp/asr.${pair}/model.pth:${part}"); done
         ${train_cmd} python local/train_models.py --task st "${training[@]}" --stats_dir "exp/st_stats.${pair}" \
-            "${options[@]}" --init_param "exp/asr.${pair}/model.pth:${asr_init}" --nj "${nj}" --ngpu "${ngpu}"
+            "${options[@]}" --nj "${nj}" --ngpu "${ngpu}"
     fi
     if at_stage 10 "checkpoint averaging of ${pair}: last ${average_last}"; then
         ${cpu_cmd} python local/average_st.py --model_dirs "${models[@]}" --last "${average_last}" \

@@ -14,10 +14,14 @@ from espnet_ext.model import SpeechTranslationModel, load_model
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """`--st_train_config`, `--st_model_file`, `--ngpu`."""
+    """`--st_train_config`, `--st_model_file`, `--lm_train_config`, `--lm_file`, `--ngpu`."""
     group = parser.add_argument_group("model")
     group.add_argument("--st_train_config", required=True, help="config.yaml of the trained model")
     group.add_argument("--st_model_file", required=True, help="its weights, model.pth")
+    group.add_argument(
+        "--lm_train_config", help="config.yaml of a language model over the same tokens, for --lm_weight"
+    )
+    group.add_argument("--lm_file", help="its weights")
     group.add_argument("--ngpu", type=int, default=0, choices=(0, 1), help="1: decode on the GPU")
 
 
@@ -38,7 +42,13 @@ def load_model_from_args(args: argparse.Namespace) -> SpeechTranslationModel:
     level = logging.root.level
     logging.root.setLevel(logging.WARNING)  # ESPnet reports every default of every layer
     try:
-        return load_model(args.st_train_config, args.st_model_file, "cuda" if args.ngpu else "cpu")
+        return load_model(
+            args.st_train_config,
+            args.st_model_file,
+            "cuda" if args.ngpu else "cpu",
+            args.lm_train_config,
+            args.lm_file,
+        )
     finally:
         logging.root.setLevel(level)
 

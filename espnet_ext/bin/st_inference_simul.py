@@ -33,6 +33,8 @@ from espnet_ext.model.espnet_st import file_hash
 from espnet_ext.progress import progress
 from espnet_ext.session import SimulSession
 
+MODEL_FILES = ("st_train_config", "st_model_file", "lm_train_config", "lm_file")
+
 
 def get_parser() -> ArgumentParser:
     """The command's options."""
@@ -57,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     config = config_from_args(args)
     recordings = select_recordings(_wav_scp(args.data_path_and_name_and_type), args.segments, args.key_file)
     references = _read_references(args.ref, recordings, config.tgt_lang)
-    check_file(args.st_train_config, "st_train_config")
-    check_file(args.st_model_file, "st_model_file")
+    for name in MODEL_FILES:
+        check_file(getattr(args, name), name)
     output = Path(args.output_dir)
     _claim(output, config, args, recordings)
     with InstanceWriter(output / "instances.log") as log:
@@ -102,8 +104,7 @@ def _read_references(path: str | None, recordings: list[Recording], tgt_lang: st
 def _claim(output: Path, config: DecodeConfig, args: argparse.Namespace, recordings: list[Recording]) -> None:
     """Write config.yaml, or make sure that what lies in the directory was made with the same one."""
     settings = dataclasses.asdict(config) | {
-        "st_train_config": file_hash(args.st_train_config),
-        "st_model_file": file_hash(args.st_model_file),
+        **{name: file_hash(path) for name in MODEL_FILES if (path := getattr(args, name)) is not None},
         "input": hashlib.sha256(repr(recordings).encode()).hexdigest(),
     }
     path = output / "config.yaml"

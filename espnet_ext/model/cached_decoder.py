@@ -3,8 +3,12 @@
 ESPnet's `batch_score` caches layer outputs and projects the prefix and the memory again for every hypothesis at every
 step. Here the memory is projected once, when its frames arrive, and shared by all hypotheses; the keys and values of
 the prefixes live in one pool of slots, a slot a token, and a hypothesis is the slot of its last token. Which slots a
-hypothesis may attend to, its ancestors, is a row of a boolean matrix, so reordering the beam copies no cache.
+hypothesis may attend to, its ancestors, is a row of a mask, so reordering the beam copies no cache. Several sessions of
+one model can be scored in one pass over the weights.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -131,7 +135,7 @@ class CachedDecoder(BatchScorerInterface):
         """Forget memory and prefixes."""
         self.slots: list[_Slot] = []
         self.depth: list[int] = []
-        self.ancestors = np.zeros((SLOTS, SLOTS), dtype=bool)
+        self.mask = np.full((SLOTS, SLOTS), -np.inf, dtype=np.float32)
         self.frames = 0
         self.prefix_cache: list[Tensor] = []  # a layer: (2, H, slots, D / H), keys and values
         self.memory_cache: list[Tensor] = []  # a layer: (2, H, frames, D / H)
@@ -143,46 +147,38 @@ class CachedDecoder(BatchScorerInterface):
         heads, width = self.weights.heads, self.weights.width
         return self.weights.output.weight.new_empty(2, heads, capacity, width // heads)
 
-    @torch.inference_mode()
     def batch_score(self, ys: Tensor, states: list[_Slot | None], xs: Tensor) -> tuple[Tensor, list[_Slot]]:
         """Log probabilities `(N, V)` of the token after each prefix `ys` `(N, L)`, and the states to go on from.
 
         A prefix whose state is None is fed whole, in the same pass.
         """
-        self._extend_memory(xs[0])
-        if all(state is not None for state in states):
-            last = list(range(len(states)))
-            slots = self._add([state.index for state in states])
-            tokens = ys[:, -1]
-        else:
-            fed = [prefix if state is None else prefix[-1:] for prefix, state in zip(ys, states, strict=True)]
-            slots, last = [], []
-            for prefix, state in zip(fed, states, strict=True):
-                for _ in prefix:
-                    state = self._add([None if state is None else state.index])[0]
-                    slots.append(state)
-                last.append(len(slots) - 1)
-            tokens = torch.cat(fed)
-        hidden = self._forward(tokens, slots, xs.size(1))
-        if len(last) < len(slots):
-            hidden = hidden[last]
-            self.attention = None if self.attention is None else self.attention[last]
-        logits = self.weights.output(hidden)
-        return torch.log_softmax(logits, dim=-1), [slots[i] for i in last]
+        return self.score_together([(self, ys, states, xs)])[0]
+
+    @staticmethod
+    @torch.inference_mode()
+    def score_together(
+        calls: Sequence[tuple["CachedDecoder", Tensor, list[_Slot | None], Tensor]],
+    ) -> list[tuple[Tensor, list[_Slot]]]:
+        """`batch_score` of several sessions of one model (decoder, ys, states, xs) in one pass over the weights."""
+        weights = calls[0][0].weights
+        feeds = [decoder._feed(ys, states, xs) for decoder, ys, states, xs in calls]
+        scores = torch.log_softmax(weights.output(_forward(weights, feeds)), dim=-1)
+        parts = scores.split([len(feed.states) for feed in feeds])
+        return [(part, feed.states) for part, feed in zip(parts, feeds, strict=True)]
 
     @torch.inference_mode()
     def retain(self, states: list[_Slot | None]) -> None:
         """Keep the slots of these states and of their ancestors; the others are free again."""
         live = [state.index for state in states if state is not None]
         used = len(self.slots)
-        keep = np.flatnonzero(self.ancestors[live, :used].any(axis=0)) if live else np.zeros(0, dtype=int)
+        keep = np.flatnonzero((self.mask[live, :used] == 0).any(axis=0)) if live else np.zeros(0, dtype=int)
         moved = keep[keep != np.arange(len(keep))]
         if len(moved):
             target = slice(len(keep) - len(moved), len(keep))
             for cache in self.prefix_cache:
                 cache[:, :, target] = cache[:, :, moved]
-            self.ancestors[: len(keep), : len(keep)] = self.ancestors[np.ix_(keep, keep)]
-        self.ancestors[: len(keep), len(keep) : used] = False
+            self.mask[: len(keep), : len(keep)] = self.mask[np.ix_(keep, keep)]
+        self.mask[: len(keep), len(keep) : used] = -np.inf
         self.slots = [self.slots[i] for i in keep]
         self.depth = [self.depth[i] for i in keep]
         for index, slot in enumerate(self.slots):
@@ -191,11 +187,11 @@ class CachedDecoder(BatchScorerInterface):
     def _add(self, parents: list[int | None]) -> list[_Slot]:
         first = len(self.slots)
         end = first + len(parents)
-        if end > len(self.ancestors):
+        if end > len(self.mask):
             self._grow(2 * end)
         for index, parent in enumerate(parents, start=first):
-            self.ancestors[index] = False if parent is None else self.ancestors[parent]
-            self.ancestors[index, index] = True
+            self.mask[index] = -np.inf if parent is None else self.mask[parent]
+            self.mask[index, index] = 0
             self.depth.append(0 if parent is None else self.depth[parent] + 1)
         new = [_Slot(index) for index in range(first, end)]
         self.slots += new
@@ -203,9 +199,9 @@ class CachedDecoder(BatchScorerInterface):
 
     def _grow(self, capacity: int) -> None:
         used = len(self.slots)
-        ancestors = np.zeros((capacity, capacity), dtype=bool)
-        ancestors[:used, :used] = self.ancestors[:used, :used]
-        self.ancestors = ancestors
+        mask = np.full((capacity, capacity), -np.inf, dtype=np.float32)
+        mask[:used, :used] = self.mask[:used, :used]
+        self.mask = mask
         self.prefix_cache = [_enlarge(cache, used, capacity) for cache in self.prefix_cache]
 
     def _extend_memory(self, memory: Tensor) -> None:
@@ -222,31 +218,97 @@ class CachedDecoder(BatchScorerInterface):
             cache[:, :, self.frames : len(memory)] = projected.permute(1, 2, 0, 3)
         self.frames = len(memory)
 
-    def _forward(self, tokens: Tensor, slots: list[_Slot], frames: int) -> Tensor:
-        """Hidden vectors `(N, D)` of new tokens, each in its slot, after the last layer norm."""
-        weights = self.weights
-        rows = [slot.index for slot in slots]
-        used = len(self.slots)
-        new = slice(rows[0], rows[-1] + 1)
-        mask = torch.from_numpy(self.ancestors[new, :used]).to(tokens.device)
-        x = weights.embed(tokens, [self.depth[row] for row in rows])
-        count = len(rows)
-        before = weights.normalize_before
-        caches = zip(weights.layers, self.prefix_cache, self.memory_cache, strict=True)
-        for number, (layer, prefix, memory) in enumerate(caches, start=1):
-            norm1, norm2, norm3 = layer.norms
-            qkv = layer.qkv(norm1(x) if before else x).view(count, 3, weights.heads, -1).permute(1, 2, 0, 3)
-            prefix[:, :, new] = qkv[1:]
-            x = x + layer.own_out(_attend(qkv[0], prefix[:, :, :used], mask))
-            x = x if before else norm1(x)
-            query = layer.query(norm2(x) if before else x).view(count, weights.heads, -1).transpose(0, 1)
-            if number == self.attention_layer:
-                self.attention = _mean_weights(query, memory[0, :, :frames])
-            x = x + layer.cross_out(_attend(query, memory[:, :, :frames], None))
-            x = x if before else norm2(x)
-            x = x + layer.outer(layer.activation(layer.inner(norm3(x) if before else x)))
-            x = x if before else norm3(x)
-        return weights.after_norm(x) if before else x
+    def _feed(self, ys: Tensor, states: list[_Slot | None], xs: Tensor) -> "_Feed":
+        """Give the tokens that are new in `ys` their slots, and the memory its new frames."""
+        self._extend_memory(xs[0])
+        if all(state is not None for state in states):
+            slots = self._add([state.index for state in states])
+            return self._make_feed(ys[:, -1], slots, slots, None, xs.size(1))
+        fed = [prefix if state is None else prefix[-1:] for prefix, state in zip(ys, states, strict=True)]
+        slots, last = [], []
+        for prefix, state in zip(fed, states, strict=True):
+            for _ in prefix:
+                state = self._add([None if state is None else state.index])[0]
+                slots.append(state)
+            last.append(len(slots) - 1)
+        return self._make_feed(torch.cat(fed), slots, [slots[i] for i in last], last, xs.size(1))
+
+    def _make_feed(
+        self, tokens: Tensor, slots: list[_Slot], states: list[_Slot], last: list[int] | None, frames: int
+    ) -> "_Feed":
+        new = slice(slots[0].index, slots[-1].index + 1)
+        mask = torch.from_numpy(self.mask[new, : len(self.slots)]).to(tokens.device)
+        return _Feed(self, tokens, new, self.depth[new], mask, frames, states, last)
+
+
+@dataclass(slots=True)
+class _Feed:
+    """What one session puts into a pass: tokens for consecutive slots, and where its answers are.
+
+    `mask` is added to the attention scores `(new slots, slots)`; `last` are the rows that answer, None for all.
+    """
+
+    decoder: CachedDecoder
+    tokens: Tensor
+    new: slice
+    depths: list[int]
+    mask: Tensor
+    frames: int
+    states: list[_Slot]
+    last: list[int] | None
+
+    def own(self, layer: int, qkv: Tensor) -> Tensor:
+        """Self attention `(N, D)` over the prefixes' slots; keys and values of `qkv` `(3, H, N, D / H)` join them."""
+        cache = self.decoder.prefix_cache[layer]
+        cache[:, :, self.new] = qkv[1:]
+        return _attend(qkv[0], cache[:, :, : self.new.stop], self.mask)
+
+    def cross(self, layer: int, query: Tensor) -> Tensor:
+        """Attention `(N, D)` of queries `(H, N, D / H)` over the memory."""
+        memory = self.decoder.memory_cache[layer][:, :, : self.frames]
+        if layer + 1 == self.decoder.attention_layer:
+            weights = _mean_weights(query, memory[0])
+            self.decoder.attention = weights if self.last is None else weights[self.last]
+        return _attend(query, memory, None)
+
+
+def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
+    """Hidden vectors after the last layer norm of every row that answers, the feeds' rows one after the other.
+
+    The layers run over the rows of all feeds at once; only attention is each feed's own.
+    """
+    alone = len(feeds) == 1
+    x = weights.embed(
+        feeds[0].tokens if alone else torch.cat([feed.tokens for feed in feeds]),
+        [depth for feed in feeds for depth in feed.depths],
+    )
+    rows = [len(feed.depths) for feed in feeds]
+    before = weights.normalize_before
+    for number, layer in enumerate(weights.layers):
+        norm1, norm2, norm3 = layer.norms
+        qkv = layer.qkv(norm1(x) if before else x).view(len(x), 3, weights.heads, -1).permute(1, 2, 0, 3)
+        own = (
+            feeds[0].own(number, qkv)
+            if alone
+            else torch.cat([feed.own(number, part) for feed, part in zip(feeds, qkv.split(rows, 2), strict=True)])
+        )
+        x = x + layer.own_out(own)
+        x = x if before else norm1(x)
+        query = layer.query(norm2(x) if before else x).view(len(x), weights.heads, -1).transpose(0, 1)
+        cross = (
+            feeds[0].cross(number, query)
+            if alone
+            else torch.cat([feed.cross(number, part) for feed, part in zip(feeds, query.split(rows, 1), strict=True)])
+        )
+        x = x + layer.cross_out(cross)
+        x = x if before else norm2(x)
+        x = x + layer.outer(layer.activation(layer.inner(norm3(x) if before else x)))
+        x = x if before else norm3(x)
+    if any(feed.last is not None for feed in feeds):
+        x = torch.cat(
+            [part if feed.last is None else part[feed.last] for feed, part in zip(feeds, x.split(rows), strict=True)]
+        )
+    return weights.after_norm(x) if before else x
 
 
 def _attend(query: Tensor, cache: Tensor, mask: Tensor | None) -> Tensor:

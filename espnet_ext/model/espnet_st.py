@@ -4,6 +4,7 @@ import argparse
 import hashlib
 import logging
 import pickle
+from collections.abc import Iterable
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -11,7 +12,9 @@ import torch
 import yaml
 from espnet2.legacy.nets.scorer_interface import BatchScorerInterface
 from espnet2.legacy.nets.scorers.ctc import CTCPrefixScorer
+from espnet2.legacy.nets.scorers.length_bonus import LengthBonus
 from espnet2.st.espnet_model import ESPnetSTModel
+from espnet2.tasks.lm import LMTask
 from espnet2.tasks.st import STTask
 
 from espnet_ext.audio.frontend import StreamingFrontend, check_frontend
@@ -32,6 +35,7 @@ class SpeechTranslationModel:
         self.module = model.eval()
         self.vocabulary = vocabulary
         self.config = config or {}
+        self.language_model: BatchScorerInterface | None = None
         self.sos, self.eos = model.sos, model.eos
         if not isinstance(model.encoder, BLOCK_ENCODERS) or model.encoder.block_size <= 0:
             raise UserError(
@@ -71,16 +75,21 @@ class SpeechTranslationModel:
         """A streaming encoder with the model's own block geometry."""
         return BlockEncoder(self.module.encoder)
 
-    def scorers(self, ctc_weight: float, attention_layer: int | None = None) -> dict[str, BatchScorerInterface]:
-        """ESPnet scorers of one session by name: the decoder and, with a weight, the CTC prefix scorer.
+    def scorers(
+        self, names: Iterable[str] = ("decoder",), attention_layer: int | None = None
+    ) -> dict[str, BatchScorerInterface]:
+        """ESPnet scorers of one session, of these names: `decoder`, `ctc`, `lm`, `length_bonus`.
 
         `attention_layer` (from 1) asks the decoder for that layer's cross attention.
-        Raises UserError, naming the option, when the model has no CTC, or no attention to give.
+        Raises UserError, naming the option, when the model has no CTC, language model or attention to give.
         """
-        scorers = {"decoder": self._decoder(attention_layer)}
-        if ctc_weight > 0:
-            scorers["ctc"] = CTCPrefixScorer(ctc=self._ctc("ctc_weight"), eos=self.eos)
-        return scorers
+        make = {
+            "decoder": lambda: self._decoder(attention_layer),
+            "ctc": lambda: CTCPrefixScorer(ctc=self._ctc("ctc_weight"), eos=self.eos),
+            "lm": self._language_model,
+            "length_bonus": lambda: LengthBonus(len(self.vocabulary)),
+        }
+        return {name: make[name]() for name in names}
 
     @torch.inference_mode()
     def ctc_length(self, memory: torch.Tensor) -> int:
@@ -101,20 +110,32 @@ class SpeechTranslationModel:
             )
         return self.module.decoder
 
+    def _language_model(self) -> BatchScorerInterface:
+        if self.language_model is None:
+            raise UserError("lm_weight: there is no language model; name one with --lm_train_config and --lm_file")
+        return self.language_model
+
     def _ctc(self, option: str) -> torch.nn.Module:
         if not hasattr(self.module, "st_ctc"):
             raise UserError(f"{option}: the model was trained without ST-CTC")
         return self.module.st_ctc
 
 
-def load_model(st_train_config: str | Path, st_model_file: str | Path, device: str = "cpu") -> SpeechTranslationModel:
-    """Load an ESPnet ST model from its training config and weights.
+def load_model(
+    st_train_config: str | Path,
+    st_model_file: str | Path,
+    device: str = "cpu",
+    lm_train_config: str | Path | None = None,
+    lm_file: str | Path | None = None,
+) -> SpeechTranslationModel:
+    """Load an ESPnet ST model from its training config and weights, and a language model for `lm_weight` if named.
 
     Files that the config names (bpemodel, stats_file) are looked for from the working directory, then from the config's
     directory upwards, so a recipe's models load from anywhere.
-    Raises UserError for missing or unreadable files and for weights that do not fit the config.
+    Raises UserError for missing or unreadable files, for weights that do not fit the config, and for a language model
+    over other tokens.
     """
-    config = _read_config(st_train_config)
+    config = _read_config(st_train_config, "st_train_config", ("encoder", "decoder"))
     base = Path(st_train_config).resolve().parent
     bpemodel = config.get("bpemodel")
     if bpemodel is not None:
@@ -128,7 +149,21 @@ def load_model(st_train_config: str | Path, st_model_file: str | Path, device: s
     module = STTask.build_model(argparse.Namespace(**config))
     _load_weights(module, st_model_file, st_train_config)
     vocabulary = Vocabulary(config["token_list"], config["token_type"], bpemodel)
-    return SpeechTranslationModel(module.to(device), vocabulary, config)
+    model = SpeechTranslationModel(module.to(device), vocabulary, config)
+    if lm_train_config is not None and lm_file is not None:
+        model.language_model = _load_language_model(lm_train_config, lm_file, config["token_list"]).to(device)
+    elif lm_train_config is not None or lm_file is not None:
+        raise UserError("lm_train_config and lm_file: one is of no use without the other")
+    return model
+
+
+def _load_language_model(train_config: str | Path, file: str | Path, tokens: list[str]) -> torch.nn.Module:
+    config = _read_config(train_config, "lm_train_config", ("lm",))
+    if config["token_list"] != tokens:
+        raise UserError(f"{train_config}: its token_list is not that of the translation model")
+    module = LMTask.build_model(argparse.Namespace(**config | {"init": None, "init_param": []}))
+    _load_weights(module, file, train_config)
+    return module.lm.eval()
 
 
 def file_hash(path: str | Path) -> str:
@@ -137,16 +172,16 @@ def file_hash(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _read_config(path: str | Path) -> dict:
+def _read_config(path: str | Path, option: str, keys: tuple[str, ...]) -> dict:
     try:
         config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file (st_train_config)") from None
+        raise UserError(f"{path}: no such file ({option})") from None
     except (yaml.YAMLError, UnicodeDecodeError, IsADirectoryError) as error:
         raise UserError(f"{path}: not a training config: {error}") from None
-    missing = [key for key in ("encoder", "decoder", "token_list", "token_type") if key not in (config or {})]
+    missing = [key for key in (*keys, "token_list", "token_type") if key not in (config or {})]
     if missing:
-        raise UserError(f"{path}: not the config.yaml of an ST model: no key {missing[0]!r}")
+        raise UserError(f"{path}: not the config.yaml of such a model ({option}): no key {missing[0]!r}")
     return config
 
 
@@ -161,7 +196,7 @@ def _load_weights(module: torch.nn.Module, path: str | Path, config: str | Path)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file (st_model_file)") from None
+        raise UserError(f"{path}: no such model file") from None
     except (OSError, RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError, BadZipFile) as error:
         raise UserError(f"{path}: not a model file: {str(error).splitlines()[0]}") from None
     own = module.state_dict()

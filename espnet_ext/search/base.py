@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
 
+from espnet2.legacy.nets.e2e_asr_common import end_detect
 from torch import Tensor
 
-from espnet_ext.search.beam_step import BeamStep
+from espnet_ext.search.beam_step import BeamStep, Expansion, Expansions, drive
 from espnet_ext.search.hypothesis import Candidate, Hypothesis
 from espnet_ext.search.repetition import length_without_repeats
 
@@ -16,7 +17,9 @@ MIN_NEW_TOKENS = 8
 class Search(ABC):
     """A beam search that is run again whenever the encoder memory of the utterance has grown.
 
-    `advance` proposes a candidate, `commit` fixes its first tokens: later candidates begin with them.
+    `search` proposes a candidate, `commit` fixes its first tokens: later candidates begin with them. `search` asks for
+    each beam step by yielding it, so that whoever runs it may compute the steps of many searches together; `advance`
+    runs it alone.
 
     Args:
         step: expands hypotheses with the model's scorers.
@@ -54,8 +57,12 @@ class Search(ABC):
         self.cut_repeats = False  # whether a candidate of this utterance was cut
 
     @abstractmethod
-    def advance(self, memory: Tensor, final: bool) -> Candidate | None:
+    def search(self, memory: Tensor, final: bool) -> Expansions[Candidate | None]:
         """Search over all memory frames `(T, D)` so far; None when every continuation is impossible."""
+
+    def advance(self, memory: Tensor, final: bool) -> Candidate | None:
+        """`search`, each of its steps computed at once."""
+        return drive(self.search(memory, final))
 
     def commit(self, candidate: Candidate, length: int) -> None:
         """Fix the first `length` tokens of the candidate. Its score and states are those it had at that length."""
@@ -81,6 +88,10 @@ class Search(ABC):
         if self.recompute:
             self.step.forget_decoder(hypotheses)
 
+    def _expand(self, hypotheses: Sequence[Hypothesis], memory: Tensor, size: int) -> Expansions[list[Hypothesis]]:
+        """The `size` best one-token continuations, in descending score."""
+        return (yield Expansion(self.step, hypotheses, memory, size))
+
     def _cap(self, frames: int) -> int:
         """Longest hypothesis allowed, in tokens, the forced prefix included."""
         return self.committed_length + max(MIN_NEW_TOKENS, int(self.maxlenratio * frames))
@@ -92,3 +103,8 @@ class Search(ABC):
             self.cut_repeats = True
             hypothesis = hypothesis.ancestor(max(length, self.committed_length))
         return Candidate(hypothesis)
+
+
+def end_detected(ended: Sequence[Hypothesis], position: int) -> bool:
+    """ESPnet's end detection: the best hypotheses of the last lengths lag behind. It counts `sos` and `eos`."""
+    return end_detect([{"yseq": (None, *h.tokens), "score": h.score} for h in ended], position)

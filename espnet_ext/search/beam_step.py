@@ -1,7 +1,8 @@
-"""One step of beam search over ESPnet's scorers: what every search repeats."""
+"""One step of beam search over ESPnet's scorers: what every search repeats, alone or many searches together."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from espnet2.legacy.nets.scorer_interface import BatchScorerInterface, PartialScorerInterface
@@ -27,9 +28,12 @@ class BeamStep:
         vocab_size: int,
         sos: int,
     ) -> None:
+        self.scorers = scorers
         self.weights = weights
-        self.full = {k: s for k, s in scorers.items() if not isinstance(s, PartialScorerInterface)}
-        self.partial = {k: s for k, s in scorers.items() if isinstance(s, PartialScorerInterface)}
+        self.decoder = scorers["decoder"]
+        others = {key: scorer for key, scorer in scorers.items() if key != "decoder"}
+        self.full = {k: s for k, s in others.items() if not isinstance(s, PartialScorerInterface)}
+        self.partial = {k: s for k, s in others.items() if isinstance(s, PartialScorerInterface)}
         self.beam_size = beam_size
         self.pre_beam_size = min(int(PRE_BEAM_RATIO * beam_size), vocab_size)
         self.vocab_size = vocab_size
@@ -40,8 +44,7 @@ class BeamStep:
     @torch.inference_mode()
     def root(self, memory: Tensor) -> Hypothesis:
         """The empty hypothesis of a new utterance, with all scorers at their start on `memory` `(T, D)`."""
-        scorers = self.full | self.partial
-        return Hypothesis((), 0.0, {key: scorer.batch_init_state(memory) for key, scorer in scorers.items()})
+        return Hypothesis((), 0.0, {key: scorer.batch_init_state(memory) for key, scorer in self.scorers.items()})
 
     @torch.inference_mode()
     def extend(self, hypotheses: Sequence[Hypothesis], memory: Tensor) -> None:
@@ -59,24 +62,28 @@ class BeamStep:
     @torch.inference_mode()
     def expand(self, hypotheses: Sequence[Hypothesis], memory: Tensor, size: int) -> list[Hypothesis]:
         """The `size` best one-token continuations of hypotheses of equal length, in descending score."""
-        prefixes = torch.tensor([(self.sos, *h.tokens) for h in hypotheses], device=memory.device)
-        memories = memory.expand(len(hypotheses), *memory.shape)
-        weighted, states = 0, {}
+        return expand([Expansion(self, hypotheses, memory, size)])[0]
+
+    def _select(self, expansion: "Expansion", call: "_Call", decoded: tuple[Tensor, list]) -> list[Hypothesis]:
+        """The continuations, once the decoder has scored them."""
+        hypotheses = expansion.hypotheses
+        states = {"decoder": decoded[1]}
+        total = self.weights["decoder"] * decoded[0]
         for key, scorer in self.full.items():
-            scores, states[key] = scorer.batch_score(prefixes, [h.states[key] for h in hypotheses], memories)
-            weighted = weighted + self.weights[key] * scores
-        self.decoder_forwards += 1
-        self.hypothesis_steps += len(hypotheses)
+            scores, states[key] = scorer.batch_score(call.prefixes, [h.states[key] for h in hypotheses], call.memory)
+            total += self.weights[key] * scores
         if self.partial:
-            ids = torch.topk(weighted, self.pre_beam_size, dim=-1)[1]
+            ids = total.topk(self.pre_beam_size, dim=-1).indices
         for key, scorer in self.partial.items():
             scores, states[key] = scorer.batch_score_partial(
-                prefixes, ids, [h.states[key] for h in hypotheses], memories
+                call.prefixes, ids, [h.states[key] for h in hypotheses], call.memory
             )
-            weighted = weighted + self.weights[key] * scores
-        weighted = weighted + torch.tensor([h.score for h in hypotheses], device=memory.device)[:, None]
-        attention = getattr(self.full.get("decoder"), "attention", None)
-        best = weighted.view(-1).topk(min(size, weighted.numel()))
+            total += self.weights[key] * scores
+        total += torch.tensor([[h.score] for h in hypotheses], device=total.device)
+        best = total.view(-1).topk(min(expansion.size, total.numel()))
+        self.decoder_forwards += 1
+        self.hypothesis_steps += len(hypotheses)
+        attention = getattr(self.decoder, "attention", None)
         return [
             self._child(hypotheses, states, attention, score, index)
             for score, index in zip(best.values.tolist(), best.indices.tolist(), strict=True)
@@ -87,9 +94,7 @@ class BeamStep:
         self, hypotheses: Sequence[Hypothesis], states: dict, attention: Tensor | None, score: float, index: int
     ) -> Hypothesis:
         row, token = divmod(index, self.vocab_size)
-        chosen = {key: states[key][row] for key in self.full}
-        for key, scorer in self.partial.items():
-            chosen[key] = scorer.select_state(states[key], row, token)
+        chosen = {key: scorer.select_state(states[key], row, token) for key, scorer in self.scorers.items()}
         parent = hypotheses[row]
         row_attention = None if attention is None else attention[row]
         return Hypothesis((*parent.tokens, token), score, chosen, parent, row_attention)
@@ -102,6 +107,85 @@ class BeamStep:
 
     def retain(self, hypotheses: Sequence[Hypothesis]) -> None:
         """Free what scorers hold for any hypothesis that is neither here nor an ancestor of one that is."""
-        for key, scorer in self.full.items():
-            if hasattr(scorer, "retain"):
-                scorer.retain([hypothesis.states[key] for hypothesis in hypotheses])
+        if hasattr(self.decoder, "retain"):
+            self.decoder.retain([hypothesis.states["decoder"] for hypothesis in hypotheses])
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A beam step that a search asks for: the `size` best one-token continuations of hypotheses of equal length."""
+
+    step: BeamStep
+    hypotheses: Sequence[Hypothesis]
+    memory: Tensor
+    size: int
+
+
+# What yields a search's beam steps, is sent the continuations of each, and returns a `T`.
+type Expansions[T] = Generator[Expansion, list[Hypothesis], T]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A scorer's view of an expansion: prefixes `(N, L)` with `sos`, memory `(N, T, D)`."""
+
+    prefixes: Tensor
+    memory: Tensor
+
+
+def drive[T](search: Expansions[T]) -> T:
+    """Run a search alone to its end."""
+    result = drive_together([search])[0]
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def drive_together[T](searches: Sequence[Expansions[T]]) -> list[T | Exception]:
+    """Run searches of one model side by side, each step of all of them in one call of the decoder.
+
+    The result of one that fails is its exception; the others go on.
+    """
+    results: list[T | Exception | None] = [None] * len(searches)
+    answers: dict[int, list[Hypothesis] | None] = dict.fromkeys(range(len(searches)))
+    while answers:
+        asked: dict[int, Expansion] = {}
+        for index, answer in answers.items():
+            try:
+                asked[index] = searches[index].send(answer)
+            except StopIteration as end:
+                results[index] = end.value
+            except Exception as error:  # noqa: BLE001 - handed to the caller
+                results[index] = error
+        answers = dict(zip(asked, expand(list(asked.values())), strict=True))
+    return results
+
+
+@torch.inference_mode()
+def expand(expansions: Sequence[Expansion]) -> list[list[Hypothesis]]:
+    """The continuations of each expansion in descending score. Expansions of several sessions share one model."""
+    calls = []
+    for expansion in expansions:
+        rows = [(expansion.step.sos, *h.tokens) for h in expansion.hypotheses]
+        memory = expansion.memory.expand(len(rows), *expansion.memory.shape)
+        calls.append(_Call(torch.tensor(rows, device=memory.device), memory))
+    return [
+        expansion.step._select(expansion, call, scores)
+        for expansion, call, scores in zip(expansions, calls, _decode(expansions, calls), strict=True)
+    ]
+
+
+def _decode(expansions: Sequence[Expansion], calls: Sequence[_Call]) -> list[tuple[Tensor, list]]:
+    """Decoder scores and states of each expansion, by one call where the decoder can take several sessions."""
+    asked = [
+        (
+            expansion.step.decoder,
+            call.prefixes,
+            [h.states["decoder"] for h in expansion.hypotheses],
+            call.memory,
+        )
+        for expansion, call in zip(expansions, calls, strict=True)
+    ]
+    if len(asked) > 1 and hasattr(asked[0][0], "score_together"):
+        return asked[0][0].score_together(asked)
+    return [decoder.batch_score(prefixes, states, memory) for decoder, prefixes, states, memory in asked]

@@ -1,9 +1,9 @@
 """Blockwise streaming beam search (IBWBS paper, Algorithm 1), by re-translation or incremental."""
 
-from espnet2.legacy.nets.e2e_asr_common import end_detect
 from torch import Tensor
 
-from espnet_ext.search.base import Search
+from espnet_ext.search.base import Search, end_detected
+from espnet_ext.search.beam_step import Expansions
 from espnet_ext.search.hypothesis import Candidate, Hypothesis
 from espnet_ext.search.repetition import repeats_token
 
@@ -16,9 +16,12 @@ class BlockwiseBeamSearch(Search):
     paper) and makes it the candidate; otherwise the beam stays as it is and the best hypothesis may change.
     """
 
-    def __init__(self, *args: object, incremental: bool, repetition: bool = True, **kwargs: object) -> None:
+    def __init__(
+        self, *args: object, incremental: bool, repetition: bool = True, end_detect: bool = True, **kwargs: object
+    ) -> None:
         self.incremental = incremental
         self.repetition = repetition
+        self.end_detect = end_detect
         super().__init__(*args, **kwargs)
 
     def reset(self) -> None:
@@ -29,17 +32,17 @@ class BlockwiseBeamSearch(Search):
         super().commit(candidate, length)
         self.beam = [self.committed]
 
-    def advance(self, memory: Tensor, final: bool) -> Candidate | None:
+    def search(self, memory: Tensor, final: bool) -> Expansions[Candidate | None]:
         if not self.beam:
             self.beam = [self._start(memory)]
         else:
             self._extend(self.beam, memory)
         cap = self._cap(len(memory))
         if final:
-            return self._finish(memory, cap)
+            return (yield from self._finish(memory, cap))
         previous: list[Hypothesis] = []  # the beam before the last accepted step of this block
         while len(self.beam[0].tokens) < cap:
-            candidates = self.step.expand(self.beam, memory, self.beam_size)
+            candidates = yield from self._expand(self.beam, memory, self.beam_size)
             if not candidates:
                 break
             if any(self._offends(candidate) for candidate in candidates):
@@ -56,17 +59,17 @@ class BlockwiseBeamSearch(Search):
         tokens = hypothesis.tokens
         return tokens[-1] == self.eos or (self.repetition and repeats_token(tokens))
 
-    def _finish(self, memory: Tensor, cap: int) -> Candidate | None:
-        """The last search: hypotheses end one by one, ESPnet's end detection, best by raw score."""
+    def _finish(self, memory: Tensor, cap: int) -> Expansions[Candidate | None]:
+        """The last search: hypotheses end one by one, until ESPnet's end detection or all have; best by raw score."""
         ended: list[Hypothesis] = []
         beam = self.beam
         for position in range(len(beam[0].tokens), cap):
-            if _end_detected(ended, position):
+            if self.end_detect and end_detected(ended, position):
                 break
-            candidates = self.step.expand(beam, memory, self.beam_size)
+            candidates = yield from self._expand(beam, memory, self.beam_size)
             ended += [h for h in candidates if h.tokens[-1] == self.eos]
             beam = [h for h in candidates if h.tokens[-1] != self.eos]
-            if not beam or _end_detected(ended, position):
+            if not beam or (self.end_detect and end_detected(ended, position)):
                 break
         else:
             ended += beam
@@ -74,8 +77,3 @@ class BlockwiseBeamSearch(Search):
             return None
         best = max(ended, key=lambda hypothesis: hypothesis.score)
         return self._candidate(best.parent if best.tokens and best.tokens[-1] == self.eos else best)
-
-
-def _end_detected(ended: list[Hypothesis], position: int) -> bool:
-    """ESPnet's rule, which counts `sos` and `eos` in the lengths; only these count, not the symbols."""
-    return end_detect([{"yseq": (None, *h.tokens), "score": h.score} for h in ended], position)

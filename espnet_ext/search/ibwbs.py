@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from espnet_ext.search.base import Search
+from espnet_ext.search.beam_step import Expansions
 from espnet_ext.search.hypothesis import Candidate, Hypothesis
 from espnet_ext.search.repetition import repeats_token
 
@@ -16,7 +17,7 @@ class IncrementalBlockwiseBeamSearch(Search):
             printed.
         seen: sequences stopped in an earlier search of the utterance pass both tests: `exact` ones, every `prefix` of
             one, or none (`off`).
-        length_norm: compare score / length; False compares score + `length_bonus` * length.
+        length_norm: compare score / length; False compares scores, a length bonus among them if a scorer gives one.
     """
 
     def __init__(
@@ -26,26 +27,24 @@ class IncrementalBlockwiseBeamSearch(Search):
         reliability: bool = True,
         seen: str = "exact",
         length_norm: bool = True,
-        length_bonus: float = 0.0,
         **kwargs: object,
     ) -> None:
         self.repetition = repetition
         self.reliability = reliability
         self.seen_mode = seen
         self.length_norm = length_norm
-        self.length_bonus = length_bonus
         super().__init__(*args, **kwargs)
 
     def reset(self) -> None:
         super().reset()
         self.seen: set[tuple[int, ...]] = set()
 
-    def advance(self, memory: Tensor, final: bool) -> Candidate | None:
+    def search(self, memory: Tensor, final: bool) -> Expansions[Candidate | None]:
         live = [self._start(memory)]
         stopped: list[Hypothesis] = []
         cap = self._cap(len(memory))
         while live:
-            candidates = self.step.expand(live, memory, self.beam_size - len(stopped))
+            candidates = yield from self._expand(live, memory, self.beam_size - len(stopped))
             live = []
             for candidate in candidates:  # in descending score
                 if self._stops(candidate, stopped, final):
@@ -70,9 +69,7 @@ class IncrementalBlockwiseBeamSearch(Search):
         return self.reliability and any(candidate.score <= other.score for other in stopped)
 
     def _final_score(self, hypothesis: Hypothesis) -> float:
-        if self.length_norm:
-            return hypothesis.normalized_score
-        return hypothesis.score + self.length_bonus * len(hypothesis.tokens)
+        return hypothesis.normalized_score if self.length_norm else hypothesis.score
 
     def _remember(self, stopped: list[Hypothesis]) -> None:
         if self.seen_mode == "off":

@@ -2,6 +2,7 @@
 
 import torch
 from espnet2.legacy.nets.scorer_interface import BatchScorerInterface
+from espnet2.legacy.nets.scorers.length_bonus import LengthBonus
 
 from espnet_ext.search import BeamStep
 
@@ -24,8 +25,9 @@ class Scripted(BatchScorerInterface):
         return scores, [None] * len(ys)
 
 
-def step(script, beam_size=2, vocab_size=10):
-    return BeamStep({"decoder": Scripted(script, vocab_size)}, {"decoder": 1.0}, beam_size, vocab_size, EOS)
+def step(script, beam_size=2, vocab_size=10, length_bonus=0.0):
+    scorers = {"decoder": Scripted(script, vocab_size), "length_bonus": LengthBonus(vocab_size)}
+    return BeamStep(scorers, {"decoder": 1.0, "length_bonus": length_bonus}, beam_size, vocab_size, EOS)
 
 
 def frames(count):

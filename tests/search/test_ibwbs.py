@@ -85,7 +85,8 @@ def test_no_possible_continuation_is_no_candidate():
 )
 def test_length_normalisation_and_bonus_decide_between_lengths(norm, bonus, best):
     table = {(): {1: -1.0, 2: -1.0}, (1,): {EOS: -0.1}, (2,): {3: -0.3}, (2, 3): {4: -0.3}, (2, 3, 4): {EOS: -0.3}}
-    found = search(lambda p, _: table[p], reliability=False, length_norm=norm, length_bonus=bonus)
+    expander = step(lambda p, _: table[p], length_bonus=bonus)
+    found = IncrementalBlockwiseBeamSearch(expander, EOS, 2, reliability=False, length_norm=norm)
     assert found.advance(frames(20), final=False).tokens == best
 
 

@@ -53,7 +53,7 @@ def espnets_tokens(model, memory, ctc_weight, incremental):
 
 def our_tokens(model, memory, ctc_weight, incremental):
     step = BeamStep(
-        model.scorers(ctc_weight),
+        model.scorers(["decoder", "ctc"] if ctc_weight else ["decoder"]),
         {"decoder": 1 - ctc_weight, "ctc": ctc_weight},
         6,
         len(model.vocabulary),

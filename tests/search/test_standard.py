@@ -30,6 +30,16 @@ def test_the_beam_stays_full_when_a_hypothesis_finishes():
     assert searching.step.hypothesis_steps == 1 + 2 + 2
 
 
+def test_espnets_end_detection_waits_for_three_lengths_that_lag_behind():
+    """Two have finished at once; its rule goes on until the last three lengths are far worse than the best."""
+    scores = {EOS: -0.1, 1: -0.2}
+    ended = search(lambda prefix, _: scores if len(prefix) < 3 else {EOS: -20.0, 1: -1.0})
+    detected = search(lambda prefix, _: scores if len(prefix) < 3 else {EOS: -20.0, 1: -1.0}, end_detect=True)
+    assert ended.advance(frames(40), final=True) is not None
+    assert detected.advance(frames(40), final=True) is not None
+    assert ended.step.decoder_forwards < detected.step.decoder_forwards < 40
+
+
 def test_the_cap_finishes_what_lives():
     found = search(lambda prefix, _: {len(prefix) % 9: -0.1}, maxlenratio=0.5).advance(frames(20), final=True)
     assert len(found.tokens) == 9

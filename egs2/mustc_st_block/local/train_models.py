@@ -84,16 +84,17 @@ def prepare_directory(training: Training) -> None:
     training.step.begin(directory)
 
 
-def train(task: str, arguments: list[str], init_param: str | None, directory: Path) -> None:
+def train(task: str, arguments: list[str], init_param: list[str], directory: Path) -> None:
     """Count the tensors that `init_param` will load, then train; runs in a process of its own."""
     command = espnet_command(task)
     if init_param:
         from espnet_ext.bin.check_init import count_loaded
 
         command([*arguments, "--dry_run", "true"])  # writes config.yaml
-        report = count_loaded(init_param, directory / "config.yaml")
-        print(f"{INIT_PREFIX}{report}", flush=True)
-        arguments = [*arguments, "--init_param", init_param]
+        for item in init_param:
+            report = count_loaded(item, directory / "config.yaml")
+            print(f"{INIT_PREFIX}{item.split(':', 1)[1]}: {report}", flush=True)
+        arguments = [*arguments, "--init_param", *init_param]
     command([*arguments, "--resume", "true"])
 
 
@@ -103,7 +104,7 @@ def get_parser() -> ArgumentParser:
     add_data_options(parser)
     parser.add_argument("--stats_dir", type=Path, required=True, help="what collect_stats.py has written")
     parser.add_argument("--model", type=Path, nargs=2, action="append", required=True, metavar=("CONFIG", "DIR"))
-    parser.add_argument("--init_param", help="FILE:SRC:DST, ESPnet's syntax")
+    parser.add_argument("--init_param", nargs="+", default=[], help="FILE:SRC:DST[:EXCLUDE] ..., ESPnet's syntax")
     parser.add_argument("--nj", type=int, default=1, help="CPU cores for all models together")
     parser.add_argument("--ngpu", type=int, default=0, help="GPUs of one model; 0 trains on the CPU")
     return parser
@@ -112,11 +113,11 @@ def get_parser() -> ArgumentParser:
 def plan(args: object, data: TrainData) -> list[Training]:
     """The trainings that are not done yet."""
     inputs = [*data.files(), args.stats_dir / "train" / "feats_stats.npz"]
-    if args.init_param:
-        source = Path(args.init_param.split(":")[0])
+    sources = sorted({Path(item.split(":")[0]) for item in args.init_param})
+    for source in sources:
         if not source.is_file():
             raise UserError(f"{source}: no such model to initialise from; run stage 7")
-        inputs.append(source)
+    inputs += sources
     result = []
     for config, directory in args.model:
         max_epoch = yaml.safe_load("\n".join(read_lines(config)))["max_epoch"]

@@ -6,4 +6,4 @@
 : "${nbpe_src=300}"
 : "${nbpe_tgt=500}"
 : "${average_last=3}"
-: "${asr_init=encoder:encoder}"
+: "${asr_init=encoder:encoder decoder.decoders:decoder.decoders decoder.after_norm:decoder.after_norm}"

@@ -1,0 +1,71 @@
+"""Sessions that share decoder calls translate as they would alone."""
+
+import numpy as np
+import pytest
+
+from espnet_ext import SimulSession
+from espnet_ext.errors import UserError
+from espnet_ext.session import Update
+from espnet_ext.session_pool import SessionPool
+
+OPTIONS = [
+    dict(search="ibwbs", policy="hold_n", hold_n=2),
+    dict(search="ibwbs", policy="local_agreement", decoder_states="recompute"),
+    dict(search="bwbs_incremental", ctc_weight=0.3),
+    dict(search="ibwbs", policy="align_att", align_att_layer=2, beam_size=3),
+    dict(search="offline"),
+]
+
+
+def alone(model, options, audio, cut):
+    session = SimulSession(model, **options)
+    for begin in range(0, len(audio), cut):
+        session.push(audio[begin : begin + cut])
+    session.finish()
+    return session.text, session.delays, [step.forwards for step in session.steps]
+
+
+def test_the_text_is_that_of_each_session_alone(tiny, speech):
+    cut = 5000
+    streams = [speech(1.5 + 0.7 * seed, seed) for seed in range(len(OPTIONS))]
+    pool = SessionPool(tiny)
+    sessions = [pool.open(**options) for options in OPTIONS]
+    for begin in range(0, max(map(len, streams)), cut):
+        cuts = {s: audio[begin : begin + cut] for s, audio in zip(sessions, streams, strict=True)}
+        updates = pool.push(cuts)
+        assert list(updates) == sessions
+        assert all(isinstance(update, Update) for update in updates.values())
+    pool.finish(sessions)
+    for session, options, audio in zip(sessions, OPTIONS, streams, strict=True):
+        assert session.finished
+        outcome = (session.text, session.delays, [step.forwards for step in session.steps])
+        assert outcome == alone(tiny, options, audio, len(audio))
+    assert len({session.text for session in sessions}) > 2
+
+
+def test_one_that_fails_does_not_disturb_the_others(tiny, speech, monkeypatch):
+    pool = SessionPool(tiny)
+    good, crashing, refused = (pool.open(policy="hold_n", hold_n=1) for _ in range(3))
+    audio = speech(3.0)
+
+    def crash(*_):
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(crashing.policy, "stable_length", crash)
+    results = pool.push({crashing: audio, refused: np.full(10, np.nan, np.float32), good: audio})
+    assert isinstance(results[refused], UserError)
+    assert str(results[crashing]) == "out of order"
+    assert isinstance(results[good], Update)
+    pool.finish([good])
+    assert good.text == alone(tiny, dict(policy="hold_n", hold_n=1), audio, len(audio))[0]
+
+
+def test_a_full_pool_refuses_until_a_place_is_free(tiny):
+    pool = SessionPool(tiny, limit=1)
+    session = pool.open()
+    with pytest.raises(UserError, match="all 1 sessions are in use"):
+        pool.open()
+    pool.close(session)
+    pool.open()
+    with pytest.raises(ValueError, match="closed"):
+        pool.finish([session])
