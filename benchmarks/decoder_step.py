@@ -1,18 +1,21 @@
 """One decoder step of the whole beam, at the paper's size: the cached decoder beside ESPnet's own `batch_score`.
 
 Same process, threads, weights and inputs; the sides alternate; medians over prefix lengths. Prints one JSON line:
-`ratio_T` is ESPnet's time over ours at T memory frames, `limit_ratio` ours over the bare matrix products and attention
-of a step (`limit_ms`, the fastest of three ways to multiply) at 250 frames.
+- `ratio_T`: ESPnet's time over ours (`espnet_ms`, `own_ms`) at T memory frames, step by step in turn;
+- `alone_ms`: our step without ESPnet's, which empties the processor's caches, in between; `growth` of it from 100 to
+  750 frames; `limit_ratio` of it at 250 frames to the bare matrix products and attention of a step (`limit_ms`, the
+  fastest of three ways to multiply), in turn with it.
 """
 
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from espnet2.asr.decoder.transformer_decoder import TransformerDecoder
+from espnet2.legacy.nets.scorer_interface import BatchScorerInterface
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.model.cached_decoder import CachedDecoder, DecoderWeights
@@ -39,35 +42,48 @@ def paper_decoder() -> TransformerDecoder:
     ).eval()  # fmt: skip
 
 
+def by_frames(times: Sequence[float]) -> dict[str, float]:
+    return {str(frames): round(ms, 2) for frames, ms in zip(FRAMES, times, strict=True)}
+
+
 def milliseconds(call: Callable[[], object]) -> tuple[float, object]:
     begin = time.perf_counter()
     result = call()
     return 1000 * (time.perf_counter() - begin), result
 
 
-def compare(decoder: TransformerDecoder, frames: int, beam: int, longest: int, repeats: int) -> tuple[float, float]:
-    """Median ms of a step over prefixes of 1 to `longest` tokens: ours, ESPnet's."""
-    weights = DecoderWeights(decoder)
-    memory = torch.randn(frames, WIDTH).expand(beam, frames, WIDTH)
-    times: tuple[list[float], list[float]] = ([], [])
+class Beam:
+    """A beam over one memory: `step` feeds its last tokens and reorders it at random, as a search does."""
+
+    def __init__(self, scorer: BatchScorerInterface, frames: int, size: int) -> None:
+        self.scorer = scorer
+        self.memory = torch.randn(frames, WIDTH).expand(size, frames, WIDTH)
+        self.prefixes = torch.full((size, 1), VOCABULARY - 1)
+        self.states = [None] * size
+
+    def step(self) -> float:
+        """One step, in ms; the reordering is not counted but for `retain`."""
+        spent, (_, states) = milliseconds(lambda: self.scorer.batch_score(self.prefixes, self.states, self.memory))
+        size = len(states)
+        chosen = torch.randint(0, size, (size,))
+        self.prefixes = torch.cat([self.prefixes[chosen], torch.randint(2, VOCABULARY - 1, (size, 1))], dim=1)
+        self.states = [states[i] for i in chosen]
+        if hasattr(self.scorer, "retain"):
+            spent += milliseconds(lambda: self.scorer.retain(self.states))[0]
+        return spent
+
+
+def in_turn(make: Callable[[], list[Callable[[], float]]], longest: int, repeats: int) -> list[float]:
+    """Median ms of each of the timed calls that `make` makes anew for every repeat, called one after the other."""
+    times: list[list[float]] = []
     for _ in range(repeats):
-        cached = CachedDecoder(weights)
-        ours, theirs = [None] * beam, [None] * beam
-        prefixes = torch.full((beam, 1), VOCABULARY - 1)
-        for _ in range(longest):
-            spent, (_, ours) = milliseconds(lambda: cached.batch_score(prefixes, ours, memory))  # noqa: B023
-            times[0].append(spent)
-            spent, (_, theirs) = milliseconds(lambda: decoder.batch_score(prefixes, theirs, memory))  # noqa: B023
-            times[1].append(spent)
-            chosen = torch.randint(0, beam, (beam,))
-            prefixes = torch.cat([prefixes[chosen], torch.randint(2, VOCABULARY - 1, (beam, 1))], dim=1)
-            ours, theirs = [ours[i] for i in chosen], [theirs[i] for i in chosen]
-            cached.retain(ours)
-    return statistics.median(times[0]), statistics.median(times[1])
+        calls = make()
+        times += [[call() for call in calls] for _ in range(longest)]
+    return [statistics.median(column) for column in zip(*times, strict=True)]
 
 
-def limit(frames: int, beam: int, prefix: int) -> float:
-    """Median ms of the products and attentions that no implementation of the step can do without."""
+def bare_steps(frames: int, beam: int, prefix: int) -> list[Callable[[], float]]:
+    """Three ways to do the products that no implementation of the step can do without, and its attention; timed."""
     shapes = [
         (WIDTH, 3 * WIDTH),
         (WIDTH, WIDTH),
@@ -98,8 +114,7 @@ def limit(frames: int, beam: int, prefix: int) -> float:
             for x, w, b in zip(inputs, packed, biases, strict=True)
         ],
     ]
-    medians = [statistics.median(milliseconds(way)[0] for _ in range(60)) for way in ways]
-    return min(medians) + statistics.median(milliseconds(attend)[0] for _ in range(60))
+    return [lambda way=way: milliseconds(way)[0] for way in (*ways, attend)]
 
 
 @torch.inference_mode()
@@ -108,17 +123,31 @@ def main(argv: list[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     torch.set_num_threads(args.threads)
     decoder = paper_decoder()
-    compare(decoder, FRAMES[0], args.beam_size, 5, 1)  # warm-up
-    own, espnet = {}, {}
-    for frames in FRAMES:
-        own[frames], espnet[frames] = compare(decoder, frames, args.beam_size, args.longest, args.repeats)
-    bare = limit(FRAMES[1], args.beam_size, args.longest // 2)
-    report = {f"ratio_{frames}": round(espnet[frames] / own[frames], 2) for frames in FRAMES}
+    weights = DecoderWeights(decoder)
+    beam = args.beam_size
+
+    def both(frames: int) -> list[Callable[[], float]]:
+        return [Beam(CachedDecoder(weights), frames, beam).step, Beam(decoder, frames, beam).step]
+
+    def alone() -> list[Callable[[], float]]:
+        return [Beam(CachedDecoder(weights), frames, beam).step for frames in FRAMES]
+
+    def beside_the_limit() -> list[Callable[[], float]]:
+        return [Beam(CachedDecoder(weights), FRAMES[1], beam).step, *bare_steps(FRAMES[1], beam, args.longest // 2)]
+
+    in_turn(alone, 5, 1)  # warm-up
+    ours, theirs = zip(*(in_turn(lambda: both(frames), args.longest, args.repeats) for frames in FRAMES), strict=True)  # noqa: B023
+    alone_ms = in_turn(alone, args.longest, args.repeats)
+    own, *products, attention = in_turn(beside_the_limit, args.longest, args.repeats)
+    limit = min(products) + attention
+    report = {f"ratio_{frames}": round(t / o, 2) for frames, o, t in zip(FRAMES, ours, theirs, strict=True)}
     report |= {
-        "own_ms": {str(frames): round(own[frames], 2) for frames in FRAMES},
-        "espnet_ms": {str(frames): round(espnet[frames], 2) for frames in FRAMES},
-        "limit_ms": round(bare, 2),
-        "limit_ratio": round(own[FRAMES[1]] / bare, 2),
+        "own_ms": by_frames(ours),
+        "espnet_ms": by_frames(theirs),
+        "alone_ms": by_frames(alone_ms),
+        "growth": round(alone_ms[-1] / alone_ms[0], 2),
+        "limit_ms": round(limit, 2),
+        "limit_ratio": round(own / limit, 2),
         "threads": args.threads,
     }
     print(json.dumps(report))

@@ -31,7 +31,7 @@ help_message="Usage: $0 [--corpus mini|mustc] [options]
 Overriding conf/recipe.sh (MuST-C) and conf/mini/recipe.sh (mini):
   --speed_perturb_factors \"0.9 1.0 1.1\"  --audio_format flac|wav  --max_duration SECONDS
   --nbpe_src N  --nbpe_tgt N  --average_last N
-  --asr_init "SRC:DST[:EXCLUDE] ..."  what the ST models take from the ASR model, as in ESPnet's --init_param
+  --asr_init \"SRC:DST[:EXCLUDE] ...\"  what the ST models take from the ASR model, as in ESPnet's --init_param
 
 Stages: 1 data  2 speed perturbation  3 audio dump  4 length filter  5 token lists  6 ASR statistics
   7 ASR training  8 ST statistics  9 ST training  10 checkpoint averaging  11 decoding  12 scoring  13 report
