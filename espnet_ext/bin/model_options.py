@@ -14,7 +14,7 @@ from espnet_ext.model import SpeechTranslationModel, load_model
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """`--st_train_config`, `--st_model_file`, `--lm_train_config`, `--lm_file`, `--ngpu`."""
+    """`--st_train_config`, `--st_model_file`, `--lm_train_config`, `--lm_file`, `--precision`, `--ngpu`."""
     group = parser.add_argument_group("model")
     group.add_argument("--st_train_config", required=True, help="config.yaml of the trained model")
     group.add_argument("--st_model_file", required=True, help="its weights, model.pth")
@@ -22,6 +22,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--lm_train_config", help="config.yaml of a language model over the same tokens, for --lm_weight"
     )
     group.add_argument("--lm_file", help="its weights")
+    group.add_argument("--precision", default="float32", help="of the decoder: float32, bfloat16 or int8 (on the CPU)")
     group.add_argument("--ngpu", type=int, default=0, choices=(0, 1), help="1: decode on the GPU")
 
 
@@ -48,6 +49,7 @@ def load_model_from_args(args: argparse.Namespace) -> SpeechTranslationModel:
             "cuda" if args.ngpu else "cpu",
             args.lm_train_config,
             args.lm_file,
+            args.precision,
         )
     finally:
         logging.root.setLevel(level)

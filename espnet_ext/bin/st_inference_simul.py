@@ -105,6 +105,7 @@ def _claim(output: Path, config: DecodeConfig, args: argparse.Namespace, recordi
     """Write config.yaml, or make sure that what lies in the directory was made with the same one."""
     settings = dataclasses.asdict(config) | {
         **{name: file_hash(path) for name in MODEL_FILES if (path := getattr(args, name)) is not None},
+        "precision": args.precision,
         "input": hashlib.sha256(repr(recordings).encode()).hexdigest(),
     }
     path = output / "config.yaml"

@@ -9,6 +9,7 @@ one model can be scored in one pass over the weights.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ SLOTS = 64  # capacity the pool starts with; it doubles when full
 FRAMES = 128  # the same for memory frames
 PACK_FROM = 128 * 1024  # elements of a weight from which oneDNN's packed product is the faster one
 ROWS = 6  # hypotheses that the packed layout is made for; any number works
+PRECISIONS = ("float32", "bfloat16", "int8")
 
 
 def is_supported(decoder: torch.nn.Module) -> bool:
@@ -45,18 +47,43 @@ def is_supported(decoder: torch.nn.Module) -> bool:
 class _Linear:
     """A linear layer over few rows, its weight repacked once for oneDNN where that is faster."""
 
-    def __init__(self, *linears: torch.nn.Linear) -> None:
+    def __init__(self, *linears: torch.nn.Linear, precision: str = "float32") -> None:
         self.weight = torch.cat([linear.weight for linear in linears]) if len(linears) > 1 else linears[0].weight
         self.bias = torch.cat([linear.bias for linear in linears]) if len(linears) > 1 else linears[0].bias
-        self.packed = None
-        suits = self.weight.is_cpu and self.weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
-        if suits and self.weight.numel() >= PACK_FROM:
-            self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), ROWS)
+        self.product = self._plain
+        weight, bias = self.weight.detach(), self.bias.detach()
+        if precision == "int8":
+            self.packed = _pack_int8(weight, bias)
+            self.product = self._int8
+        elif precision == "bfloat16":
+            self.packed = weight.bfloat16()
+            self.bias = bias.bfloat16()
+            self.product = self._bfloat16
+        elif weight.is_cpu and torch.backends.mkldnn.is_available() and weight.numel() >= PACK_FROM:
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
+            self.product = self._packed
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self.packed is None:
-            return F.linear(x, self.weight, self.bias)
-        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+        return self.product(x)
+
+    def _plain(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+    def _packed(self, x: Tensor) -> Tensor:
+        return torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, "none", [], "")
+
+    def _bfloat16(self, x: Tensor) -> Tensor:
+        return F.linear(x.bfloat16(), self.packed, self.bias).float()
+
+    def _int8(self, x: Tensor) -> Tensor:
+        return torch.ops.quantized.linear_dynamic(x, self.packed)
+
+
+def _pack_int8(weight: Tensor, bias: Tensor) -> object:
+    """Weights of 8 bits with a scale a row; inputs are quantised when they come."""
+    scales = weight.abs().amax(dim=1).clamp(min=1e-8) / 127
+    rows = torch.quantize_per_channel(weight, scales, torch.zeros(len(scales), dtype=torch.int64), 0, torch.qint8)
+    return torch.ops.quantized.linear_prepack(rows, bias)
 
 
 class _LayerNorm:
@@ -72,26 +99,30 @@ class _LayerNorm:
 class _Layer:
     """What one decoder layer computes with, projections of the same input stacked into one product."""
 
-    def __init__(self, layer: torch.nn.Module) -> None:
+    def __init__(self, layer: torch.nn.Module, precision: str) -> None:
+        linear = partial(_Linear, precision=precision)
         own, cross = layer.self_attn, layer.src_attn
         self.norms = [_LayerNorm(norm) for norm in (layer.norm1, layer.norm2, layer.norm3)]
-        self.qkv = _Linear(own.linear_q, own.linear_k, own.linear_v)
-        self.own_out = _Linear(own.linear_out)
-        self.query = _Linear(cross.linear_q)
-        self.memory_kv = _Linear(cross.linear_k, cross.linear_v)
-        self.cross_out = _Linear(cross.linear_out)
-        self.inner, self.outer = _Linear(layer.feed_forward.w_1), _Linear(layer.feed_forward.w_2)
+        self.qkv = linear(own.linear_q, own.linear_k, own.linear_v)
+        self.own_out = linear(own.linear_out)
+        self.query = linear(cross.linear_q)
+        self.memory_kv = linear(cross.linear_k, cross.linear_v)
+        self.cross_out = linear(cross.linear_out)
+        self.inner, self.outer = linear(layer.feed_forward.w_1), linear(layer.feed_forward.w_2)
         self.activation = layer.feed_forward.activation
 
 
 class DecoderWeights:
-    """What all sessions of one model share. Built once from ESPnet's decoder, whose other weights it refers to."""
+    """What all sessions of one model share. Built once from ESPnet's decoder, whose other weights it refers to.
+
+    `precision` is that of the products with weights: `float32`, `bfloat16` or `int8` (dynamic quantisation, CPU only).
+    """
 
     @torch.inference_mode()
-    def __init__(self, decoder: TransformerDecoder) -> None:
+    def __init__(self, decoder: TransformerDecoder, precision: str = "float32") -> None:
         self.decoder = decoder
-        self.layers = [_Layer(layer) for layer in decoder.decoders]
-        self.output = _Linear(decoder.output_layer)
+        self.layers = [_Layer(layer, precision) for layer in decoder.decoders]
+        self.output = _Linear(decoder.output_layer, precision=precision)
         self.normalize_before = decoder.normalize_before
         self.after_norm = _LayerNorm(decoder.after_norm) if decoder.normalize_before else None
         self.heads = decoder.decoders[0].self_attn.h

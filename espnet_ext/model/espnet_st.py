@@ -20,7 +20,7 @@ from espnet2.tasks.st import STTask
 from espnet_ext.audio.frontend import StreamingFrontend, check_frontend
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.errors import UserError
-from espnet_ext.model.cached_decoder import CachedDecoder, DecoderWeights, is_supported
+from espnet_ext.model.cached_decoder import PRECISIONS, CachedDecoder, DecoderWeights, is_supported
 from espnet_ext.model.encoder import BLOCK_ENCODERS, BlockEncoder
 from espnet_ext.model.vocabulary import Vocabulary
 
@@ -31,7 +31,13 @@ class SpeechTranslationModel:
     Raises UserError, naming the config key, for a model that cannot run on a stream.
     """
 
-    def __init__(self, model: ESPnetSTModel, vocabulary: Vocabulary, config: dict | None = None) -> None:
+    def __init__(
+        self,
+        model: ESPnetSTModel,
+        vocabulary: Vocabulary,
+        config: dict | None = None,
+        precision: str = "float32",
+    ) -> None:
         self.module = model.eval()
         self.vocabulary = vocabulary
         self.config = config or {}
@@ -50,7 +56,9 @@ class SpeechTranslationModel:
         self.hop_size = model.encoder.hop_size
         self.look_ahead = model.encoder.look_ahead
         self.frame_ms = 1000 * model.encoder.subsample * model.frontend.stft.hop_length / SAMPLE_RATE
-        self.decoder_weights = DecoderWeights(model.decoder) if is_supported(model.decoder) else None
+        self.decoder_weights = DecoderWeights(model.decoder, precision) if is_supported(model.decoder) else None
+        if self.decoder_weights is None and precision != "float32":
+            raise UserError(f"precision: {precision} is not available for this {type(model.decoder).__name__}")
         if self.decoder_weights is None:
             logging.warning(
                 "%s has options that the cached decoder does not know: ESPnet's own, slower call is used",
@@ -127,14 +135,20 @@ def load_model(
     device: str = "cpu",
     lm_train_config: str | Path | None = None,
     lm_file: str | Path | None = None,
+    precision: str = "float32",
 ) -> SpeechTranslationModel:
     """Load an ESPnet ST model from its training config and weights, and a language model for `lm_weight` if named.
 
+    `precision` is that of the decoder's products: `float32`, `bfloat16` or `int8` (on the CPU).
     Files that the config names (bpemodel, stats_file) are looked for from the working directory, then from the config's
     directory upwards, so a recipe's models load from anywhere.
     Raises UserError for missing or unreadable files, for weights that do not fit the config, and for a language model
     over other tokens.
     """
+    if precision not in PRECISIONS:
+        raise UserError(f"precision: {precision!r} is not one of {', '.join(PRECISIONS)}")
+    if precision == "int8" and device != "cpu":
+        raise UserError("precision: int8 runs on the CPU only")
     config = _read_config(st_train_config, "st_train_config", ("encoder", "decoder"))
     base = Path(st_train_config).resolve().parent
     bpemodel = config.get("bpemodel")
@@ -149,7 +163,7 @@ def load_model(
     module = STTask.build_model(argparse.Namespace(**config))
     _load_weights(module, st_model_file, st_train_config)
     vocabulary = Vocabulary(config["token_list"], config["token_type"], bpemodel)
-    model = SpeechTranslationModel(module.to(device), vocabulary, config)
+    model = SpeechTranslationModel(module.to(device), vocabulary, config, precision)
     if lm_train_config is not None and lm_file is not None:
         model.language_model = _load_language_model(lm_train_config, lm_file, config["token_list"]).to(device)
     elif lm_train_config is not None or lm_file is not None:

@@ -26,6 +26,16 @@ def test_every_system_of_the_grid_is_scored_on_dev_and_on_test():
     assert len(systems("dev")) == 36
 
 
+def test_offline_translation_is_good():
+    """BLEU on tst-COMMON of the whole utterances, by both models."""
+    quality = {
+        row["model"]: float(row["BLEU"])
+        for row in rows()
+        if (row["set"], row["search"]) == ("tst-COMMON.en-de", "offline")
+    }
+    assert len(quality) == 2 and min(quality.values()) >= 80
+
+
 def test_a_larger_n_waits_longer():
     lags = {
         int(row["hold_n"]): float(row["LAAL"])

@@ -20,21 +20,49 @@ def build(**options):
 @pytest.mark.parametrize("before", [True, False])
 @torch.no_grad()
 def test_scores_equal_espnets_over_a_growing_memory_and_a_reordered_beam(before):
+    """Prefixes of 1 to 200 tokens, memories of 1 to 2000 frames, beams that shrink and grow."""
     reference, cached = both(build(normalize_before=before))
-    memory = torch.randn(200, 16)
+    memory = torch.randn(2000, 16)
     prefixes = torch.full((5, 1), 29)
     ours, theirs = [None] * 5, [None] * 5
-    for position in range(70):
-        xs = memory[: 20 + 2 * position]
+    for position in range(200):
+        xs = memory[: 1 + 2000 * position // 199]
         expected, theirs = reference.batch_score(prefixes, theirs, xs.expand(len(prefixes), *xs.shape))
         scores, ours = cached.batch_score(prefixes, ours, xs.expand(len(prefixes), *xs.shape))
         assert (scores - expected).abs().max() < 1e-4
-        size = 5 if position % 10 else 2 + position // 20
+        size = 5 if position % 10 else 2 + position // 60
         chosen = torch.randint(0, len(prefixes), (size,))
         prefixes = torch.cat([prefixes[chosen], torch.randint(2, 29, (size, 1))], dim=1)
         ours, theirs = [ours[i] for i in chosen], [theirs[i] for i in chosen]
         if position % 7 == 0:
             cached.retain(ours)
+
+
+@torch.no_grad()
+def test_sessions_scored_together_score_as_they_do_alone():
+    """Different memories, prefixes and beams; one feeds a whole prefix, one asks for attention."""
+    decoder = build()
+    weights = DecoderWeights(decoder)
+    calls, expected = [], []
+    for number, (beam, length, frames) in enumerate([(5, 1, 30), (2, 8, 70), (3, 4, 11)]):
+        prefixes, xs = torch.randint(2, 29, (beam, length)), torch.randn(1, frames, 16).expand(beam, frames, 16)
+        expected.append(decoder.batch_score(prefixes, [None] * beam, xs)[0])
+        calls.append((CachedDecoder(weights, attention_layer=1 + number), prefixes, [None] * beam, xs))
+    for (scores, states), wanted, call in zip(CachedDecoder.score_together(calls), expected, calls, strict=True):
+        assert (scores - wanted).abs().max() < 1e-4
+        assert len(states) == len(scores)
+        assert call[0].attention.shape == (len(scores), call[3].size(1))
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("bfloat16", 0.05), ("int8", 0.1)])
+@torch.no_grad()
+def test_lower_precision_comes_close(precision, tolerance):
+    decoder = build()
+    cached = CachedDecoder(DecoderWeights(decoder, precision))
+    prefixes, xs = torch.randint(2, 29, (3, 20)), torch.randn(1, 50, 16).expand(3, 50, 16)
+    expected, _ = decoder.batch_score(prefixes, [None] * 3, xs)
+    scores, _ = cached.batch_score(prefixes, [None] * 3, xs)
+    assert 0 < (scores - expected).abs().max() < tolerance
 
 
 @torch.no_grad()

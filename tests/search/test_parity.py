@@ -1,5 +1,7 @@
 """bwbs on ESPnet's schedule of searches gives the tokens of ESPnet's own `BatchBeamSearchOnline`."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from espnet2.legacy.nets.batch_beam_search_online import BatchBeamSearchOnline
@@ -7,8 +9,10 @@ from espnet2.legacy.nets.scorers.ctc import CTCPrefixScorer
 from tiny_model import write_model
 
 from espnet_ext import load_model
+from espnet_ext.audio.reader import read_recordings
 from espnet_ext.search import BeamStep, BlockwiseBeamSearch
 
+RECIPE = Path(__file__).parents[2] / "egs2" / "mustc_st_block"
 GEOMETRIES = {"8/4/2": (8, 4, 2), "20/8/8": (20, 8, 8), "40/16/16": (40, 16, 16)}
 
 
@@ -64,6 +68,22 @@ def our_tokens(model, memory, ctc_weight, incremental):
     for end in range(model.block_size - model.look_ahead, len(memory), model.hop_size):
         search.advance(memory[:end], final=False)
     return search.advance(memory, final=True).tokens
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ctc_weight", [0.0, 0.3])
+@pytest.mark.parametrize("incremental", [False, True])
+def test_tokens_are_espnets_on_the_trained_mini_model(ctc_weight, incremental):
+    directory = RECIPE / "exp" / "st_block40.en-de"
+    trained = load_model(directory / "config.yaml", directory / "model.pth")
+    frontend, encoder = trained.frontend(), trained.encoder()
+    recordings = read_recordings(RECIPE / "dump/dev.en-de/wav.scp")[:30]
+    for recording in recordings:
+        frontend.reset()
+        encoder.reset()
+        memory = encoder.push(frontend.push(torch.from_numpy(recording.read()), True), True)
+        expected = espnets_tokens(trained, memory, ctc_weight, incremental)
+        assert our_tokens(trained, memory, ctc_weight, incremental) == expected, recording.key
 
 
 @pytest.mark.parametrize("ctc_weight", [0.0, 0.3])
