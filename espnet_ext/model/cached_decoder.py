@@ -7,7 +7,7 @@ hypothesis may attend to, its ancestors, is a row of a mask, so reordering the b
 one model can be scored in one pass over the weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,39 +44,26 @@ def is_supported(decoder: torch.nn.Module) -> bool:
     )
 
 
-class _Linear:
-    """A linear layer over few rows, its weight repacked once for oneDNN where that is faster."""
+def _linear(*linears: torch.nn.Linear, precision: str) -> Callable[[Tensor], Tensor]:
+    """Linear layers of one input as one function of few rows, without a module's overhead.
 
-    def __init__(self, *linears: torch.nn.Linear, precision: str = "float32") -> None:
-        self.weight = torch.cat([linear.weight for linear in linears]) if len(linears) > 1 else linears[0].weight
-        self.bias = torch.cat([linear.bias for linear in linears]) if len(linears) > 1 else linears[0].bias
-        self.product = self._plain
-        weight, bias = self.weight.detach(), self.bias.detach()
-        if precision == "int8":
-            self.packed = _pack_int8(weight, bias)
-            self.product = self._int8
-        elif precision == "bfloat16":
-            self.packed = weight.bfloat16()
-            self.bias = bias.bfloat16()
-            self.product = self._bfloat16
-        elif weight.is_cpu and torch.backends.mkldnn.is_available() and weight.numel() >= PACK_FROM:
-            self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
-            self.product = self._packed
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.product(x)
-
-    def _plain(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)
-
-    def _packed(self, x: Tensor) -> Tensor:
-        return torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, "none", [], "")
-
-    def _bfloat16(self, x: Tensor) -> Tensor:
-        return F.linear(x.bfloat16(), self.packed, self.bias).float()
-
-    def _int8(self, x: Tensor) -> Tensor:
-        return torch.ops.quantized.linear_dynamic(x, self.packed)
+    At full precision large weights are repacked for oneDNN, which is then the fastest.
+    """
+    weight = torch.cat([linear.weight.detach() for linear in linears])
+    bias = torch.cat([linear.bias.detach() for linear in linears])
+    if precision == "int8":
+        packed = _pack_int8(weight, bias)
+        return lambda x: torch.ops.quantized.linear_dynamic(x, packed)
+    if precision == "bfloat16":
+        weight, bias = weight.bfloat16(), bias.bfloat16()
+        return lambda x: F.linear(x.bfloat16(), weight, bias).float()
+    if weight.is_cpu and torch.backends.mkldnn.is_available() and weight.numel() >= PACK_FROM:
+        product, packed = (
+            torch.ops.mkldnn._linear_pointwise.default,
+            torch.ops.mkldnn._reorder_linear_weight(weight, ROWS),
+        )
+        return lambda x: product(x, packed, bias, "none", [], "")
+    return partial(F.linear, weight=weight, bias=bias)
 
 
 def _pack_int8(weight: Tensor, bias: Tensor) -> object:
@@ -86,55 +73,52 @@ def _pack_int8(weight: Tensor, bias: Tensor) -> object:
     return torch.ops.quantized.linear_prepack(rows, bias)
 
 
-class _LayerNorm:
+def _layer_norm(norm: torch.nn.LayerNorm) -> Callable[[Tensor], Tensor]:
     """A layer norm without a module's overhead, which at this size is as long as its work."""
-
-    def __init__(self, norm: torch.nn.LayerNorm) -> None:
-        self.arguments = (norm.normalized_shape, norm.weight, norm.bias, norm.eps)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, *self.arguments)
+    return partial(
+        torch.layer_norm, normalized_shape=norm.normalized_shape, weight=norm.weight, bias=norm.bias, eps=norm.eps
+    )
 
 
 class _Layer:
     """What one decoder layer computes with, projections of the same input stacked into one product."""
 
     def __init__(self, layer: torch.nn.Module, precision: str) -> None:
-        linear = partial(_Linear, precision=precision)
-        own, cross = layer.self_attn, layer.src_attn
-        self.norms = [_LayerNorm(norm) for norm in (layer.norm1, layer.norm2, layer.norm3)]
+        linear = partial(_linear, precision=precision)
+        own, cross, feed_forward = layer.self_attn, layer.src_attn, layer.feed_forward
+        self.norms = [_layer_norm(norm) for norm in (layer.norm1, layer.norm2, layer.norm3)]
         self.qkv = linear(own.linear_q, own.linear_k, own.linear_v)
         self.own_out = linear(own.linear_out)
         self.query = linear(cross.linear_q)
         self.memory_kv = linear(cross.linear_k, cross.linear_v)
         self.cross_out = linear(cross.linear_out)
-        self.inner, self.outer = linear(layer.feed_forward.w_1), linear(layer.feed_forward.w_2)
-        self.activation = layer.feed_forward.activation
+        self.inner, self.outer = linear(feed_forward.w_1), linear(feed_forward.w_2)
+        self.activation = torch.relu if type(feed_forward.activation) is torch.nn.ReLU else feed_forward.activation
 
 
 class DecoderWeights:
-    """What all sessions of one model share. Built once from ESPnet's decoder, whose other weights it refers to.
+    """What all sessions of one model share. Built once from ESPnet's decoder.
 
     `precision` is that of the products with weights: `float32`, `bfloat16` or `int8` (dynamic quantisation, CPU only).
     """
 
     @torch.inference_mode()
     def __init__(self, decoder: TransformerDecoder, precision: str = "float32") -> None:
-        self.decoder = decoder
         self.layers = [_Layer(layer, precision) for layer in decoder.decoders]
-        self.output = _Linear(decoder.output_layer, precision=precision)
+        self.output = _linear(decoder.output_layer, precision=precision)
         self.normalize_before = decoder.normalize_before
-        self.after_norm = _LayerNorm(decoder.after_norm) if decoder.normalize_before else None
+        self.after_norm = _layer_norm(decoder.after_norm) if decoder.normalize_before else None
         self.heads = decoder.decoders[0].self_attn.h
-        self.width = decoder.output_layer.in_features
+        self.table, self.encoding = decoder.embed[0].weight, decoder.embed[1]
 
     def embed(self, tokens: Tensor, positions: list[int]) -> Tensor:
         """Embedded tokens `(N, D)`, each at its own position (0 is `sos`)."""
-        table, encoding = self.decoder.embed
-        longest = max(positions) + 1
+        longest, encoding = max(positions) + 1, self.encoding
         if encoding.pe.size(1) < longest:
             encoding.extend_pe(encoding.pe.new_zeros(1, 2 * longest))
-        return table(tokens) * encoding.xscale + encoding.pe[0, positions]
+        # A beam stands at one position: looking up a list of them would cost more than all else here.
+        at = longest - 1 if positions.count(positions[0]) == len(positions) else positions
+        return F.embedding(tokens, self.table) * encoding.xscale + encoding.pe[0, at]
 
 
 class _Slot:
@@ -168,16 +152,17 @@ class CachedDecoder(BatchScorerInterface):
         self.depth: list[int] = []
         self.mask = np.full((SLOTS, SLOTS), -np.inf, dtype=np.float32)
         self.frames = 0
-        self.prefix_cache: list[Tensor] = []  # a layer: (2, H, slots, D / H), keys and values
-        self.memory_cache: list[Tensor] = []  # a layer: (2, H, frames, D / H)
+        self.prefix_cache: list[Tensor] = []  # a layer: (2, 1, H, slots, D / H), keys and values
+        self.memory_cache: list[Tensor] = []  # a layer: (2, 1, H, frames, D / H)
         for _ in self.weights.layers:
             self.prefix_cache.append(self._empty(SLOTS))
             self.memory_cache.append(self._empty(FRAMES))
 
     def _empty(self, capacity: int) -> Tensor:
-        heads, width = self.weights.heads, self.weights.width
-        return self.weights.output.weight.new_empty(2, heads, capacity, width // heads)
+        heads, width = self.weights.heads, self.weights.table.size(1)
+        return self.weights.table.new_empty(2, 1, heads, capacity, width // heads)
 
+    @torch.inference_mode()
     def batch_score(self, ys: Tensor, states: list[_Slot | None], xs: Tensor) -> tuple[Tensor, list[_Slot]]:
         """Log probabilities `(N, V)` of the token after each prefix `ys` `(N, L)`, and the states to go on from.
 
@@ -186,11 +171,13 @@ class CachedDecoder(BatchScorerInterface):
         return self.score_together([(self, ys, states, xs)])[0]
 
     @staticmethod
-    @torch.inference_mode()
     def score_together(
         calls: Sequence[tuple["CachedDecoder", Tensor, list[_Slot | None], Tensor]],
     ) -> list[tuple[Tensor, list[_Slot]]]:
-        """`batch_score` of several sessions of one model (decoder, ys, states, xs) in one pass over the weights."""
+        """`batch_score` of several sessions of one model (decoder, ys, states, xs) in one pass over the weights.
+
+        Without gradients: call it under `torch.inference_mode`.
+        """
         weights = calls[0][0].weights
         feeds = [decoder._feed(ys, states, xs) for decoder, ys, states, xs in calls]
         scores = torch.log_softmax(weights.output(_forward(weights, feeds)), dim=-1)
@@ -207,7 +194,7 @@ class CachedDecoder(BatchScorerInterface):
         if len(moved):
             target = slice(len(keep) - len(moved), len(keep))
             for cache in self.prefix_cache:
-                cache[:, :, target] = cache[:, :, moved]
+                cache[..., target, :] = cache[..., moved, :]
             self.mask[: len(keep), : len(keep)] = self.mask[np.ix_(keep, keep)]
         self.mask[: len(keep), len(keep) : used] = -np.inf
         self.slots = [self.slots[i] for i in keep]
@@ -237,17 +224,16 @@ class CachedDecoder(BatchScorerInterface):
 
     def _extend_memory(self, memory: Tensor) -> None:
         """Project the frames of `memory` `(T, D)` that are new."""
-        if len(memory) <= self.frames:
+        frames = memory.size(0)
+        if frames <= self.frames:
             return
-        if len(memory) > self.memory_cache[0].size(2):
-            capacity = 2 * len(memory)
-            self.memory_cache = [_enlarge(cache, self.frames, capacity) for cache in self.memory_cache]
+        if frames > self.memory_cache[0].size(3):
+            self.memory_cache = [_enlarge(cache, self.frames, 2 * frames) for cache in self.memory_cache]
         new = memory[self.frames :]
-        heads = self.weights.heads
         for layer, cache in zip(self.weights.layers, self.memory_cache, strict=True):
-            projected = layer.memory_kv(new).view(len(new), 2, heads, -1)
-            cache[:, :, self.frames : len(memory)] = projected.permute(1, 2, 0, 3)
-        self.frames = len(memory)
+            projected = layer.memory_kv(new).view(frames - self.frames, 2, self.weights.heads, -1)
+            cache[:, 0, :, self.frames : frames] = projected.permute(1, 2, 0, 3)
+        self.frames = frames
 
     def _feed(self, ys: Tensor, states: list[_Slot | None], xs: Tensor) -> "_Feed":
         """Give the tokens that are new in `ys` their slots, and the memory its new frames."""
@@ -291,14 +277,15 @@ class _Feed:
     def own(self, layer: int, qkv: Tensor) -> Tensor:
         """Self attention `(N, D)` over the prefixes' slots; keys and values of `qkv` `(3, H, N, D / H)` join them."""
         cache = self.decoder.prefix_cache[layer]
-        cache[:, :, self.new] = qkv[1:]
-        return _attend(qkv[0], cache[:, :, : self.new.stop], self.mask)
+        first, end = self.new.start, self.new.stop
+        cache.narrow(3, first, end - first).copy_(qkv.narrow(0, 1, 2).unsqueeze(1))
+        return _attend(qkv.select(0, 0), cache.narrow(3, 0, end), self.mask)
 
     def cross(self, layer: int, query: Tensor) -> Tensor:
         """Attention `(N, D)` of queries `(H, N, D / H)` over the memory."""
-        memory = self.decoder.memory_cache[layer][:, :, : self.frames]
+        memory = self.decoder.memory_cache[layer].narrow(3, 0, self.frames)
         if layer + 1 == self.decoder.attention_layer:
-            weights = _mean_weights(query, memory[0])
+            weights = _mean_weights(query, memory[0, 0])
             self.decoder.attention = weights if self.last is None else weights[self.last]
         return _attend(query, memory, None)
 
@@ -314,10 +301,10 @@ def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
         [depth for feed in feeds for depth in feed.depths],
     )
     rows = [len(feed.depths) for feed in feeds]
-    before = weights.normalize_before
+    count, heads, before = sum(rows), weights.heads, weights.normalize_before
     for number, layer in enumerate(weights.layers):
         norm1, norm2, norm3 = layer.norms
-        qkv = layer.qkv(norm1(x) if before else x).view(len(x), 3, weights.heads, -1).permute(1, 2, 0, 3)
+        qkv = layer.qkv(norm1(x) if before else x).view(count, 3, heads, -1).permute(1, 2, 0, 3)
         own = (
             feeds[0].own(number, qkv)
             if alone
@@ -325,7 +312,7 @@ def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
         )
         x = x + layer.own_out(own)
         x = x if before else norm1(x)
-        query = layer.query(norm2(x) if before else x).view(len(x), weights.heads, -1).transpose(0, 1)
+        query = layer.query(norm2(x) if before else x).view(count, heads, -1).transpose(0, 1)
         cross = (
             feeds[0].cross(number, query)
             if alone
@@ -343,10 +330,10 @@ def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
 
 
 def _attend(query: Tensor, cache: Tensor, mask: Tensor | None) -> Tensor:
-    """Attention of queries `(H, N, D / H)` over cached keys and values `(2, H, S, D / H)`, heads joined: `(N, D)`."""
-    keys, values = cache
-    attended = F.scaled_dot_product_attention(query[None], keys[None], values[None], attn_mask=mask)
-    return attended[0].transpose(0, 1).reshape(query.size(1), -1)
+    """Attention `(N, D)` of queries `(H, N, D / H)` over cached keys and values `(2, 1, H, S, D / H)`, heads joined."""
+    keys, values = cache.unbind(0)
+    attended = F.scaled_dot_product_attention(query.unsqueeze(0), keys, values, mask)
+    return attended.squeeze(0).transpose(0, 1).reshape(query.size(1), -1)
 
 
 def _mean_weights(query: Tensor, keys: Tensor) -> Tensor:
@@ -356,6 +343,6 @@ def _mean_weights(query: Tensor, keys: Tensor) -> Tensor:
 
 
 def _enlarge(cache: Tensor, used: int, capacity: int) -> Tensor:
-    larger = cache.new_empty(*cache.shape[:2], capacity, cache.size(3))
-    larger[:, :, :used] = cache[:, :, :used]
+    larger = cache.new_empty(*cache.shape[:3], capacity, cache.size(4))
+    larger[..., :used, :] = cache[..., :used, :]
     return larger
