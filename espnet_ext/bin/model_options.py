@@ -11,6 +11,7 @@ from espnet_ext.audio.reader import Recording, read_recordings
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
 from espnet_ext.model import SpeechTranslationModel, load_model
+from espnet_ext.model.cached_decoder import PRECISIONS
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +23,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--lm_train_config", help="config.yaml of a language model over the same tokens, for --lm_weight"
     )
     group.add_argument("--lm_file", help="its weights")
-    group.add_argument("--precision", default="float32", help="of the decoder: float32, bfloat16 or int8 (on the CPU)")
+    group.add_argument(
+        "--precision", default="float32", choices=PRECISIONS, help="of the decoder; int8 on the CPU only"
+    )
     group.add_argument("--ngpu", type=int, default=0, choices=(0, 1), help="1: decode on the GPU")
 
 

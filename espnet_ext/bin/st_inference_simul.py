@@ -28,7 +28,6 @@ from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
 from espnet_ext.log.instances import Instance, InstanceWriter
 from espnet_ext.log.units import clean_text
-from espnet_ext.model import SpeechTranslationModel
 from espnet_ext.model.espnet_st import file_hash
 from espnet_ext.progress import progress
 from espnet_ext.session import SimulSession
@@ -62,14 +61,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in MODEL_FILES:
         check_file(getattr(args, name), name)
     output = Path(args.output_dir)
-    _claim(output, config, args, recordings)
+    settings = _settings(config, args, recordings)
+    session = None
+    if not _is_begun(output, settings):
+        session = SimulSession(load_model_from_args(args), config)  # may refuse an option: nothing is written yet
+        with atomic_write(output / "config.yaml") as stream:
+            yaml.safe_dump(settings, stream, sort_keys=False)
     with InstanceWriter(output / "instances.log") as log:
         _check_order(log, recordings)
         if len(log.done) < len(recordings):
             if log.done:
                 logging.info("%s: %d of %d are there, going on", output, len(log.done), len(recordings))
-            model = load_model_from_args(args)
-            _decode(model, config, recordings, references, log)
+            session = session or SimulSession(load_model_from_args(args), config)
+            _decode(session, recordings, references, log)
         instances = list(log.done.values())
     with atomic_write(output / "text") as text:
         text.writelines(f"{instance.utt_id} {instance.prediction}".rstrip() + "\n" for instance in instances)
@@ -101,13 +105,17 @@ def _read_references(path: str | None, recordings: list[Recording], tgt_lang: st
     return {key: clean_text(text, tgt_lang) for key, text in references.items()}
 
 
-def _claim(output: Path, config: DecodeConfig, args: argparse.Namespace, recordings: list[Recording]) -> None:
-    """Write config.yaml, or make sure that what lies in the directory was made with the same one."""
-    settings = dataclasses.asdict(config) | {
+def _settings(config: DecodeConfig, args: argparse.Namespace, recordings: list[Recording]) -> dict[str, object]:
+    """What two runs into one directory must have in common."""
+    return dataclasses.asdict(config) | {
         **{name: file_hash(path) for name in MODEL_FILES if (path := getattr(args, name)) is not None},
         "precision": args.precision,
         "input": hashlib.sha256(repr(recordings).encode()).hexdigest(),
     }
+
+
+def _is_begun(output: Path, settings: dict[str, object]) -> bool:
+    """Whether the directory holds a run, which then has the same settings. Raises UserError for another one."""
     path = output / "config.yaml"
     if path.exists():
         found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
@@ -119,9 +127,7 @@ def _claim(output: Path, config: DecodeConfig, args: argparse.Namespace, recordi
                 )
     elif (output / "instances.log").exists():
         raise UserError(f"{output}: an instances.log without its config.yaml; choose another --output_dir")
-    else:
-        with atomic_write(path) as stream:
-            yaml.safe_dump(settings, stream, sort_keys=False)
+    return path.exists()
 
 
 def _check_order(log: InstanceWriter, recordings: list[Recording]) -> None:
@@ -131,13 +137,8 @@ def _check_order(log: InstanceWriter, recordings: list[Recording]) -> None:
 
 
 def _decode(
-    model: SpeechTranslationModel,
-    config: DecodeConfig,
-    recordings: list[Recording],
-    references: dict[str, str],
-    log: InstanceWriter,
+    session: SimulSession, recordings: list[Recording], references: dict[str, str], log: InstanceWriter
 ) -> None:
-    session = SimulSession(model, config)
     for recording in progress(_remaining(recordings, log), len(recordings) - len(log.done), "decoding"):
         session.reset(recording.key)
         session.push(recording.read())
@@ -153,7 +154,7 @@ def _decode(
                 source_length=session.source_ms,
                 steps=session.steps,
                 reference=references.get(recording.key),
-                revisions=session.revisions if config.search == "bwbs" else None,
+                revisions=session.revisions if session.config.search == "bwbs" else None,
             )
         )
 

@@ -51,6 +51,19 @@ def test_every_key_is_written_in_input_order_the_empty_one_too(decode):
     assert lines[2] == "u3" and lines[0] == f"u1 {instances[0].prediction}"
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--policy", "align_att", "--align_att_layer", "9"), "align_att_layer: 9 is above"),
+        (("--lm_weight", "0.3"), "lm_weight: there is no language model"),
+    ],
+)
+def test_an_option_that_the_model_cannot_take_leaves_nothing_behind(decode, data, options, message):
+    with pytest.raises(UserError, match=message):
+        decode(*options)
+    assert not (data / "out").exists()
+
+
 def test_stats_are_the_sums_of_the_lines(decode):
     out = decode(*HOLD)
     stats = json.loads((out / "stats.json").read_text())
