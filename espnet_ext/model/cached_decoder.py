@@ -7,6 +7,7 @@ hypothesis may attend to, its ancestors, is a row of a mask, so reordering the b
 one model can be scored in one pass over the weights.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -69,7 +70,11 @@ def _linear(*linears: torch.nn.Linear, precision: str) -> Callable[[Tensor], Ten
 def _pack_int8(weight: Tensor, bias: Tensor) -> object:
     """Weights of 8 bits with a scale a row; inputs are quantised when they come."""
     scales = weight.abs().amax(dim=1).clamp(min=1e-8) / 127
-    rows = torch.quantize_per_channel(weight, scales, torch.zeros(len(scales), dtype=torch.int64), 0, torch.qint8)
+    zeros = torch.zeros(len(scales), dtype=torch.int64)
+    with warnings.catch_warnings(
+        action="ignore", category=UserWarning
+    ):  # PyTorch deprecates it without a successor here
+        rows = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
     return torch.ops.quantized.linear_prepack(rows, bias)
 
 
