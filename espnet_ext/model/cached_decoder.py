@@ -300,9 +300,8 @@ def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
 
     The layers run over the rows of all feeds at once; only attention is each feed's own.
     """
-    alone = len(feeds) == 1
     x = weights.embed(
-        feeds[0].tokens if alone else torch.cat([feed.tokens for feed in feeds]),
+        torch.cat([feed.tokens for feed in feeds]),
         [depth for feed in feeds for depth in feed.depths],
     )
     rows = [len(feed.depths) for feed in feeds]
@@ -310,19 +309,11 @@ def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
     for number, layer in enumerate(weights.layers):
         norm1, norm2, norm3 = layer.norms
         qkv = layer.qkv(norm1(x) if before else x).view(count, 3, heads, -1).permute(1, 2, 0, 3)
-        own = (
-            feeds[0].own(number, qkv)
-            if alone
-            else torch.cat([feed.own(number, part) for feed, part in zip(feeds, qkv.split(rows, 2), strict=True)])
-        )
+        own = _each(feeds, rows, _Feed.own, number, qkv)
         x = x + layer.own_out(own)
         x = x if before else norm1(x)
         query = layer.query(norm2(x) if before else x).view(count, heads, -1).transpose(0, 1)
-        cross = (
-            feeds[0].cross(number, query)
-            if alone
-            else torch.cat([feed.cross(number, part) for feed, part in zip(feeds, query.split(rows, 1), strict=True)])
-        )
+        cross = _each(feeds, rows, _Feed.cross, number, query)
         x = x + layer.cross_out(cross)
         x = x if before else norm2(x)
         x = x + layer.outer(layer.activation(layer.inner(norm3(x) if before else x)))
@@ -332,6 +323,16 @@ def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
             [part if feed.last is None else part[feed.last] for feed, part in zip(feeds, x.split(rows), strict=True)]
         )
     return weights.after_norm(x) if before else x
+
+
+def _each(
+    feeds: list[_Feed], rows: list[int], attention: Callable[[_Feed, int, Tensor], Tensor], layer: int, heads: Tensor
+) -> Tensor:
+    """One of the attentions for every feed with its own rows of `heads` `(.., H, N, D / H)`; all rows, `(N, D)`."""
+    if len(feeds) == 1:
+        return attention(feeds[0], layer, heads)
+    parts = zip(feeds, heads.split(rows, -2), strict=True)
+    return torch.cat([attention(feed, layer, part) for feed, part in parts])
 
 
 def _attend(query: Tensor, cache: Tensor, mask: Tensor | None) -> Tensor:
