@@ -59,10 +59,8 @@ def _linear(*linears: torch.nn.Linear, precision: str) -> Callable[[Tensor], Ten
         weight, bias = weight.bfloat16(), bias.bfloat16()
         return lambda x: F.linear(x.bfloat16(), weight, bias).float()
     if weight.is_cpu and torch.backends.mkldnn.is_available() and weight.numel() >= PACK_FROM:
-        product, packed = (
-            torch.ops.mkldnn._linear_pointwise.default,
-            torch.ops.mkldnn._reorder_linear_weight(weight, ROWS),
-        )
+        product = torch.ops.mkldnn._linear_pointwise.default
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
         return lambda x: product(x, packed, bias, "none", [], "")
     return partial(F.linear, weight=weight, bias=bias)
 
@@ -71,9 +69,7 @@ def _pack_int8(weight: Tensor, bias: Tensor) -> object:
     """Weights of 8 bits with a scale a row; inputs are quantised when they come."""
     scales = weight.abs().amax(dim=1).clamp(min=1e-8) / 127
     zeros = torch.zeros(len(scales), dtype=torch.int64)
-    with warnings.catch_warnings(
-        action="ignore", category=UserWarning
-    ):  # PyTorch deprecates it without a successor here
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # it is deprecated
         rows = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
     return torch.ops.quantized.linear_prepack(rows, bias)
 

@@ -37,11 +37,12 @@ class SpeechTranslationModel:
         vocabulary: Vocabulary,
         config: dict | None = None,
         precision: str = "float32",
+        language_model: BatchScorerInterface | None = None,
     ) -> None:
         self.module = model.eval()
         self.vocabulary = vocabulary
         self.config = config or {}
-        self.language_model: BatchScorerInterface | None = None
+        self.language_model = language_model
         self.sos, self.eos = model.sos, model.eos
         if not isinstance(model.encoder, BLOCK_ENCODERS) or model.encoder.block_size <= 0:
             raise UserError(
@@ -149,6 +150,8 @@ def load_model(
         raise UserError(f"precision: {precision!r} is not one of {', '.join(PRECISIONS)}")
     if precision == "int8" and device != "cpu":
         raise UserError("precision: int8 runs on the CPU only")
+    if (lm_train_config is None) != (lm_file is None):
+        raise UserError("lm_train_config and lm_file: one is of no use without the other")
     config = _read_config(st_train_config, "st_train_config", ("encoder", "decoder"))
     base = Path(st_train_config).resolve().parent
     bpemodel = config.get("bpemodel")
@@ -163,12 +166,10 @@ def load_model(
     module = STTask.build_model(argparse.Namespace(**config))
     _load_weights(module, st_model_file, st_train_config)
     vocabulary = Vocabulary(config["token_list"], config["token_type"], bpemodel)
-    model = SpeechTranslationModel(module.to(device), vocabulary, config, precision)
-    if lm_train_config is not None and lm_file is not None:
-        model.language_model = _load_language_model(lm_train_config, lm_file, config["token_list"]).to(device)
-    elif lm_train_config is not None or lm_file is not None:
-        raise UserError("lm_train_config and lm_file: one is of no use without the other")
-    return model
+    language_model = None
+    if lm_train_config is not None:
+        language_model = _load_language_model(lm_train_config, lm_file, config["token_list"]).to(device)
+    return SpeechTranslationModel(module.to(device), vocabulary, config, precision, language_model)
 
 
 def _load_language_model(train_config: str | Path, file: str | Path, tokens: list[str]) -> torch.nn.Module:

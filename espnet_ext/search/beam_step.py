@@ -59,11 +59,6 @@ class BeamStep:
                             key: scorer.extend_state([hypothesis.states[key]])[0],
                         }
 
-    @torch.inference_mode()
-    def expand(self, hypotheses: Sequence[Hypothesis], memory: Tensor, size: int) -> list[Hypothesis]:
-        """The `size` best one-token continuations of hypotheses of equal length, in descending score."""
-        return expand([Expansion(self, hypotheses, memory, size)])[0]
-
     def _select(self, expansion: "Expansion", call: "_Call", decoded: tuple[Tensor, list]) -> list[Hypothesis]:
         """The continuations, once the decoder has scored them."""
         hypotheses = expansion.hypotheses

@@ -7,6 +7,7 @@ from tiny_model import write_language_model, write_model
 from espnet_ext import SimulSession, load_model
 from espnet_ext.errors import UserError
 from espnet_ext.search import BeamStep
+from espnet_ext.search.beam_step import Expansion, expand
 
 SCORERS = {
     "cached decoder": dict(decoder=1.0),
@@ -41,7 +42,7 @@ def forced(model, weights, history):
     for memory, tokens in history:
         step.extend([hypothesis], memory)
         for token in tokens:
-            children = step.expand([hypothesis], memory, size)
+            children = expand([Expansion(step, [hypothesis], memory, size)])[0]
             hypothesis = next(child for child in children if child.tokens[-1] == token)
     return step, hypothesis
 
@@ -71,9 +72,9 @@ def test_the_committed_prefix_equals_a_forced_decoding_over_the_same_memory(mode
     step.extend([expected], frames)
     search.step.extend([search.committed], frames)
     search.step.pre_beam_size = size
-    theirs = {h.tokens: h.score for h in step.expand([expected], frames, size)}
-    ours = {h.tokens: h.score for h in search.step.expand([search.committed], frames, size)}
-    assert ours == pytest.approx(theirs, abs=1e-3)
+    (theirs,) = expand([Expansion(step, [expected], frames, size)])
+    (ours,) = expand([Expansion(search.step, [search.committed], frames, size)])
+    assert {h.tokens: h.score for h in ours} == pytest.approx({h.tokens: h.score for h in theirs}, abs=1e-3)
 
 
 def test_a_language_model_over_other_tokens_is_refused(tmp_path):
