@@ -7,6 +7,9 @@ import sys
 import pytest
 import torch
 from espnet2.legacy.nets.batch_beam_search_online import BatchBeamSearchOnline
+from tiny_model import write_model
+
+from espnet_ext import load_model
 
 
 def online_search(model, **options):
@@ -48,3 +51,17 @@ def test_espnet_prints_about_flash_attention_at_its_import():
     assert "Flash Attention" in bare.stderr
     ours = subprocess.run([sys.executable, "-c", "import espnet_ext.model"], capture_output=True, text=True, check=True)
     assert ours.stderr == ""
+
+
+def test_espnets_streaming_encoder_repeats_frames_without_subsampling(tmp_path):
+    """`espnet_ext.model.encoder` does its own buffering."""
+    model = load_model(**write_model(tmp_path, encoder_conf=dict(input_layer="linear")))
+    states, frames = None, 0
+    for step in range(10):
+        chunk, length = torch.randn(1, 10, 20), torch.tensor([10])
+        released, _, states = model.module.encoder(chunk, length, states, is_final=step == 9, infer_mode=True)
+        frames += released.size(1)
+    assert frames > 100
+    encoder = model.encoder()
+    encoder.push(torch.randn(90, 20))
+    assert len(encoder.push(torch.randn(10, 20), final=True)) == 100

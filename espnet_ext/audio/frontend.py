@@ -65,8 +65,7 @@ class StreamingFrontend:
             return_complex=True,
         )
         power = (spectrum.real**2 + spectrum.imag**2).T.unsqueeze(0)
-        lengths = torch.tensor([power.size(1)], device=device)
-        features, _ = self.logmel(power, lengths)
+        features, lengths = self.logmel(power)
         if self.normalize is not None:
             features, _ = self.normalize(features, lengths)
         return features[0]

@@ -11,7 +11,7 @@ from espnet_ext.audio.reader import Recording, read_recordings
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
 from espnet_ext.model import SpeechTranslationModel, load_model
-from espnet_ext.model.cached_decoder import PRECISIONS
+from espnet_ext.model.weights import PRECISIONS
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

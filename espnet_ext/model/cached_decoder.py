@@ -7,7 +7,6 @@ hypothesis may attend to, its ancestors, is a row of a mask, so reordering the b
 one model can be scored in one pass over the weights.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,11 +20,11 @@ from espnet2.legacy.nets.pytorch_backend.transformer.embedding import Positional
 from espnet2.legacy.nets.scorer_interface import BatchScorerInterface
 from torch import Tensor
 
+from espnet_ext.model.weights import layer_norm, linear
+
 SLOTS = 64  # capacity the pool starts with; it doubles when full
 FRAMES = 128  # the same for memory frames
-PACK_FROM = 128 * 1024  # elements of a weight from which oneDNN's packed product is the faster one
-ROWS = 6  # hypotheses that the packed layout is made for; any number works
-PRECISIONS = ("float32", "bfloat16", "int8")
+ROWS = 6  # hypotheses that the products with weights are laid out for; any number works
 
 
 def is_supported(decoder: torch.nn.Module) -> bool:
@@ -45,55 +44,19 @@ def is_supported(decoder: torch.nn.Module) -> bool:
     )
 
 
-def _linear(*linears: torch.nn.Linear, precision: str) -> Callable[[Tensor], Tensor]:
-    """Linear layers of one input as one function of few rows, without a module's overhead.
-
-    At full precision large weights are repacked for oneDNN, which is then the fastest.
-    """
-    weight = torch.cat([linear.weight.detach() for linear in linears])
-    bias = torch.cat([linear.bias.detach() for linear in linears])
-    if precision == "int8":
-        packed = _pack_int8(weight, bias)
-        return lambda x: torch.ops.quantized.linear_dynamic(x, packed)
-    if precision == "bfloat16":
-        weight, bias = weight.bfloat16(), bias.bfloat16()
-        return lambda x: F.linear(x.bfloat16(), weight, bias).float()
-    if weight.is_cpu and torch.backends.mkldnn.is_available() and weight.numel() >= PACK_FROM:
-        product = torch.ops.mkldnn._linear_pointwise.default
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
-        return lambda x: product(x, packed, bias, "none", [], "")
-    return partial(F.linear, weight=weight, bias=bias)
-
-
-def _pack_int8(weight: Tensor, bias: Tensor) -> object:
-    """Weights of 8 bits with a scale a row; inputs are quantised when they come."""
-    scales = weight.abs().amax(dim=1).clamp(min=1e-8) / 127
-    zeros = torch.zeros(len(scales), dtype=torch.int64)
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # it is deprecated
-        rows = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-    return torch.ops.quantized.linear_prepack(rows, bias)
-
-
-def _layer_norm(norm: torch.nn.LayerNorm) -> Callable[[Tensor], Tensor]:
-    """A layer norm without a module's overhead, which at this size is as long as its work."""
-    return partial(
-        torch.layer_norm, normalized_shape=norm.normalized_shape, weight=norm.weight, bias=norm.bias, eps=norm.eps
-    )
-
-
 class _Layer:
     """What one decoder layer computes with, projections of the same input stacked into one product."""
 
     def __init__(self, layer: torch.nn.Module, precision: str) -> None:
-        linear = partial(_linear, precision=precision)
+        stacked = partial(linear, rows=ROWS, precision=precision)
         own, cross, feed_forward = layer.self_attn, layer.src_attn, layer.feed_forward
-        self.norms = [_layer_norm(norm) for norm in (layer.norm1, layer.norm2, layer.norm3)]
-        self.qkv = linear(own.linear_q, own.linear_k, own.linear_v)
-        self.own_out = linear(own.linear_out)
-        self.query = linear(cross.linear_q)
-        self.memory_kv = linear(cross.linear_k, cross.linear_v)
-        self.cross_out = linear(cross.linear_out)
-        self.inner, self.outer = linear(feed_forward.w_1), linear(feed_forward.w_2)
+        self.norms = [layer_norm(norm) for norm in (layer.norm1, layer.norm2, layer.norm3)]
+        self.qkv = stacked(own.linear_q, own.linear_k, own.linear_v)
+        self.own_out = stacked(own.linear_out)
+        self.query = stacked(cross.linear_q)
+        self.memory_kv = stacked(cross.linear_k, cross.linear_v)
+        self.cross_out = stacked(cross.linear_out)
+        self.inner, self.outer = stacked(feed_forward.w_1), stacked(feed_forward.w_2)
         self.activation = torch.relu if type(feed_forward.activation) is torch.nn.ReLU else feed_forward.activation
 
 
@@ -106,9 +69,9 @@ class DecoderWeights:
     @torch.inference_mode()
     def __init__(self, decoder: TransformerDecoder, precision: str = "float32") -> None:
         self.layers = [_Layer(layer, precision) for layer in decoder.decoders]
-        self.output = _linear(decoder.output_layer, precision=precision)
+        self.output = linear(decoder.output_layer, rows=ROWS, precision=precision)
         self.normalize_before = decoder.normalize_before
-        self.after_norm = _layer_norm(decoder.after_norm) if decoder.normalize_before else None
+        self.after_norm = layer_norm(decoder.after_norm) if decoder.normalize_before else None
         self.heads = decoder.decoders[0].self_attn.h
         self.table, self.encoding = decoder.embed[0].weight, decoder.embed[1]
 

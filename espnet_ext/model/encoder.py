@@ -1,42 +1,112 @@
 """Encoders on a stream: features in, encoder memory out, released as the model releases it."""
 
+import math
+
 import torch
+import torch.nn.functional as F
 from espnet2.asr.encoder.contextual_block_conformer_encoder import ContextualBlockConformerEncoder
 from espnet2.asr.encoder.contextual_block_transformer_encoder import ContextualBlockTransformerEncoder
+from torch import Tensor
+
+from espnet_ext.model.encoder_layers import EspnetLayers
 
 BLOCK_ENCODERS = (ContextualBlockTransformerEncoder, ContextualBlockConformerEncoder)
 
-# Below this many feature frames two strided convolutions of kernel 3 have no output, and ESPnet's encoder raises.
-MIN_FEATURES = 7
-
 
 class BlockEncoder:
-    """ESPnet's contextual block encoder fed feature by feature. Its geometry comes from the trained module itself."""
+    """ESPnet's contextual block encoder fed feature by feature, frame for frame and on the schedule of `forward_infer`.
 
-    def __init__(self, encoder: torch.nn.Module) -> None:
+    Its geometry comes from the trained module itself. `layers` are the module's, shared by the sessions of a model.
+    """
+
+    def __init__(self, encoder: torch.nn.Module, layers: EspnetLayers) -> None:
         self.encoder = encoder
+        self.layers = layers
+        self.subsample = encoder.subsample
+        self.field = _receptive_field(encoder.embed)
+        self.block, self.hop = encoder.block_size, encoder.hop_size
+        self.overlap = self.block - self.hop
+        self.past = self.overlap - encoder.look_ahead  # frames of a block that the one before has released
         self.reset()
 
     def reset(self) -> None:
         """Forget the utterance; positions start again at 0."""
-        self.states: dict | None = None
-        self.seen = 0
+        self.features: Tensor | None = None  # not subsampled yet
+        self.frames: Tensor | None = None  # subsampled, from the first one that the next block holds
+        self.blocks = 0
+        self.average: Tensor | None = None  # context vector of the last block, as it enters the layers
+        self.contexts: Tensor | None = None  # the same after each layer
         self.memory = torch.zeros(0, self.encoder.output_size())
 
     @torch.inference_mode()
-    def push(self, features: torch.Tensor, final: bool = False) -> torch.Tensor:
+    def push(self, features: Tensor, final: bool = False) -> Tensor:
         """Take feature frames `(T, D)` and return all memory frames `(T', D')` released so far.
 
-        `final` releases the rest. Fewer than seven feature frames in all have no memory.
+        `final` releases the rest. Fewer feature frames in all than the subsampling needs for one frame (7 for
+        `conv2d`) have no memory.
         """
-        self.seen += len(features)
-        if final and self.seen < MIN_FEATURES:
-            return self.memory
-        if len(features) or final:
-            lengths = torch.tensor([len(features)])
-            new, _, self.states = self.encoder(
-                features.unsqueeze(0), lengths, self.states, is_final=final, infer_mode=True
-            )
-            if new.size(1):
-                self.memory = torch.cat([self.memory.to(new), new[0]])
+        self.features = features if self.features is None else torch.cat([self.features, features])
+        self._subsample(final)
+        if self.frames is not None:
+            new = self._release(final)
+            if len(new):
+                self.memory = torch.cat([self.memory.to(new), new])
         return self.memory
+
+    def _subsample(self, final: bool) -> None:
+        """Move features to frames; until the end ESPnet keeps back those of the last two frames."""
+        count = len(self.features)
+        if not final:
+            count = (count // self.subsample - 1) * self.subsample
+        if count < (self.field if final else 2 * self.subsample):
+            return
+        embed, features = self.encoder.embed, self.features[:count].unsqueeze(0)
+        if embed is None:
+            new = features[0]
+        elif isinstance(embed, torch.nn.Sequential):
+            new = embed(features)[0]
+        else:
+            new = embed(features, None)[0][0]
+        self.features = self.features[len(new) * self.subsample :]
+        self.frames = new if self.frames is None else torch.cat([self.frames, new])
+
+    def _release(self, final: bool) -> Tensor:
+        """Encode the blocks that are complete, with `final` also the one that is not, and return their new frames."""
+        ready = len(self.frames) - self.overlap
+        if len(self.frames) <= self.block and not final:
+            return self.frames[:0]
+        if len(self.frames) <= self.block and not self.blocks:
+            return self.layers.encode_short(self.encoder.pos_enc(self.frames.unsqueeze(0))[0])
+        count = math.ceil(ready / self.hop) if final else ready // self.hop
+        frames = self.frames[: count * self.hop + self.overlap]
+        self.frames = self.frames[count * self.hop :]
+        begin = self.past if self.blocks else 0
+        end = len(frames) if final else self.past + count * self.hop
+        encoded = self._encode(frames, count)
+        released = encoded[:, self.past : self.past + self.hop].flatten(0, 1)
+        return torch.cat([encoded[0, : self.past], released, encoded[-1, self.past + self.hop :]])[begin:end]
+
+    def _encode(self, frames: Tensor, count: int) -> Tensor:
+        """The next `count` blocks `(count, block_size, D)` of these frames; what the last one lacks is zeros."""
+        pos_enc = self.encoder.pos_enc
+        lacking = (0, 0, 0, count * self.hop + self.overlap - len(frames))
+        averages = F.pad(frames, lacking).unfold(0, self.block, self.hop).mean(-1)
+        averages[-1] *= self.block / (self.block - lacking[-1])
+        if self.encoder.ctx_pos_enc:
+            averages = pos_enc(averages.unsqueeze(0), self.blocks)[0]
+        placed = F.pad(pos_enc(frames.unsqueeze(0), self.blocks * self.hop)[0], lacking)
+        windows = placed.unfold(0, self.block, self.hop).transpose(1, 2)
+        before = torch.cat([averages[:1] if self.average is None else self.average, averages[:-1]])
+        blocks = torch.cat([before.unsqueeze(1), windows, averages.unsqueeze(1)], dim=1)
+        encoded, self.contexts = self.layers(blocks, self.contexts)
+        self.average = averages[-1:]
+        self.blocks += count
+        return encoded[:, 1:-1]
+
+
+def _receptive_field(embed: torch.nn.Module | None) -> int:
+    """Feature frames that one subsampled frame is made of."""
+    field = 1
+    for convolution in reversed([m for m in embed.modules() if isinstance(m, torch.nn.Conv2d)] if embed else []):
+        field = (field - 1) * convolution.stride[0] + convolution.kernel_size[0]
+    return field

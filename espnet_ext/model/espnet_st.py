@@ -20,9 +20,11 @@ from espnet2.tasks.st import STTask
 from espnet_ext.audio.frontend import StreamingFrontend, check_frontend
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.errors import UserError
-from espnet_ext.model.cached_decoder import PRECISIONS, CachedDecoder, DecoderWeights, is_supported
+from espnet_ext.model.cached_decoder import CachedDecoder, DecoderWeights, is_supported
 from espnet_ext.model.encoder import BLOCK_ENCODERS, BlockEncoder
+from espnet_ext.model.encoder_layers import make_layers
 from espnet_ext.model.vocabulary import Vocabulary
+from espnet_ext.model.weights import PRECISIONS
 
 
 class SpeechTranslationModel:
@@ -57,6 +59,7 @@ class SpeechTranslationModel:
         self.hop_size = model.encoder.hop_size
         self.look_ahead = model.encoder.look_ahead
         self.frame_ms = 1000 * model.encoder.subsample * model.frontend.stft.hop_length / SAMPLE_RATE
+        self.encoder_layers = make_layers(model.encoder)
         self.decoder_weights = DecoderWeights(model.decoder, precision) if is_supported(model.decoder) else None
         if self.decoder_weights is None and precision != "float32":
             raise UserError(f"precision: {precision} is not available for this {type(model.decoder).__name__}")
@@ -82,7 +85,7 @@ class SpeechTranslationModel:
 
     def encoder(self) -> BlockEncoder:
         """A streaming encoder with the model's own block geometry."""
-        return BlockEncoder(self.module.encoder)
+        return BlockEncoder(self.module.encoder, self.encoder_layers)
 
     def scorers(
         self, names: Iterable[str] = ("decoder",), attention_layer: int | None = None

@@ -112,8 +112,8 @@ def _say(pieces: Sequence[Piece], voice: Voice, level: float, tape: Tape, rng: R
 def segments(talk: Talk, groups: Sequence[Sequence[Unit]]) -> list[Segment]:
     """The lines of the corpus, in order: most are one sentence.
 
-    In train a third hold several sentences or begin or end inside one; in the other sets about a fourth hold two. A noise is a
-    line of its own in train, or the end of a sentence's line.
+    In train a third hold several sentences or begin or end inside one; in the other sets about a fourth hold two. A
+    noise is a line of its own in train, or the end of a sentence's line.
     """
     rng = Random(f"{talk.seed} segments {talk.number}")
     lines: list[list[Unit]] = []

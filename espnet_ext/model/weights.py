@@ -1,0 +1,54 @@
+"""Layers as plain functions of few rows, without a module's overhead, which at this size is as long as their work."""
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+PRECISIONS = ("float32", "bfloat16", "int8")
+PACK_FROM = 128 * 1024  # elements of a weight from which oneDNN's packed product is the faster one
+
+
+def linear(*linears: torch.nn.Linear, rows: int, precision: str = "float32") -> Callable[[Tensor], Tensor]:
+    """Linear layers of one input as one function.
+
+    At full precision large weights are repacked for oneDNN, which is then the fastest; `rows` is the number of input
+    rows that the packed layout is made for, any other works.
+    """
+    weight = torch.cat([linear.weight.detach() for linear in linears])
+    bias = torch.cat([linear.bias.detach() for linear in linears])
+    if precision == "int8":
+        packed = _pack_int8(weight, bias)
+        return lambda x: torch.ops.quantized.linear_dynamic(x, packed)
+    if precision == "bfloat16":
+        weight, bias = weight.bfloat16(), bias.bfloat16()
+        return lambda x: F.linear(x.bfloat16(), weight, bias).float()
+    return product(weight, bias, rows)
+
+
+def product(weight: Tensor, bias: Tensor, rows: int) -> Callable[[Tensor], Tensor]:
+    """`F.linear` with this weight `(out, in)` and bias, packed where that pays."""
+    if weight.is_cpu and torch.backends.mkldnn.is_available() and weight.numel() >= PACK_FROM:
+        pointwise = torch.ops.mkldnn._linear_pointwise.default
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
+        return lambda x: pointwise(x, packed, bias, "none", [], "")
+    return partial(F.linear, weight=weight, bias=bias)
+
+
+def layer_norm(norm: torch.nn.LayerNorm) -> Callable[[Tensor], Tensor]:
+    """A layer norm over the last dimension."""
+    return partial(
+        torch.layer_norm, normalized_shape=norm.normalized_shape, weight=norm.weight, bias=norm.bias, eps=norm.eps
+    )
+
+
+def _pack_int8(weight: Tensor, bias: Tensor) -> object:
+    """Weights of 8 bits with a scale a row; inputs are quantised when they come."""
+    scales = weight.abs().amax(dim=1).clamp(min=1e-8) / 127
+    zeros = torch.zeros(len(scales), dtype=torch.int64)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # it is deprecated
+        quantised = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+    return torch.ops.quantized.linear_prepack(quantised, bias)
