@@ -108,10 +108,17 @@ class DecodeConfig:
 
     @property
     def system(self) -> str:
-        """A short name: the search, its policy and what the policy is tuned by."""
-        if self.policy == "all":
-            return self.search
-        return f"{self.search}_{self.policy}{getattr(self, POLICY_OPTIONS[self.policy][0])}"
+        """A name for directories: the search, its policy and what the policy is tuned by, and the variant."""
+        value = "" if self.policy == "all" else f"_{self.policy}{getattr(self, POLICY_OPTIONS[self.policy][0])}"
+        return "_".join([self.search + value, *(f"{name}_{option}".lower() for name, option in self.variant.items())])
+
+    @property
+    def variant(self) -> dict[str, object]:
+        """Options that are not at their default, beside the search, its policy and what the policy is tuned by."""
+        named = {"search", "policy", "tgt_lang", *POLICY_OPTIONS[self.policy][:1]}
+        options = [option for option in dataclasses.fields(self) if option.name not in named]
+        values = {option.name: getattr(self, option.name) for option in options}
+        return {option.name: values[option.name] for option in options if values[option.name] != option.default}
 
     @property
     def policy_args(self) -> dict[str, object]:

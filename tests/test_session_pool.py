@@ -60,6 +60,21 @@ def test_one_that_fails_does_not_disturb_the_others(tiny, speech, monkeypatch):
     assert good.text == alone(tiny, dict(policy="hold_n", hold_n=1), audio, len(audio))[0]
 
 
+def test_a_failure_of_a_shared_call_ends_only_the_session_at_fault(tiny, speech, monkeypatch):
+    pool = SessionPool(tiny)
+    good, broken = pool.open(policy="hold_n", hold_n=1), pool.open(policy="hold_n", hold_n=1)
+    audio = speech(3.0)
+
+    def crash(*_):
+        raise MemoryError("no more frames")
+
+    monkeypatch.setattr(broken.beam_step.decoder, "_extend_memory", crash)
+    results = pool.push({good: audio, broken: audio})
+    assert str(results[broken]) == "no more frames"
+    pool.finish([good])
+    assert good.text == alone(tiny, dict(policy="hold_n", hold_n=1), audio, len(audio))[0]
+
+
 def test_a_full_pool_refuses_until_a_place_is_free(tiny):
     pool = SessionPool(tiny, limit=1)
     session = pool.open()

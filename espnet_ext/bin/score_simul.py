@@ -28,6 +28,7 @@ META = (
     "search",
     "policy",
     "policy_args",
+    "variant",
     "chunk_ms",
     "beam_size",
     "tgt_lang",

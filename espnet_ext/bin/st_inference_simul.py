@@ -177,6 +177,7 @@ def _stats(instances: list[Instance], config: DecodeConfig, args: argparse.Names
         "search": config.search,
         "policy": config.policy,
         "policy_args": config.policy_args,
+        "variant": config.variant | ({} if args.precision == "float32" else {"precision": args.precision}),
         "chunk_ms": config.chunk_ms,
         "beam_size": config.beam_size,
         "tgt_lang": config.tgt_lang,

@@ -23,13 +23,18 @@ def search_name(search: str, reliability: bool = True) -> str:
 
 
 def policy_name(decode: Decode) -> str:
-    """The policy with its value: `hold-6`, `local agreement 2`; a dash where it has no meaning."""
+    """The policy with its value and what else was changed: `hold-6`, `local agreement 2, ctc_weight 0.3`.
+
+    A dash stands where a policy has no meaning.
+    """
     if decode.search in ("offline", "bwbs"):
-        return "-"
-    if decode.policy == "hold_n":
-        return f"hold-{decode.policy_value}"
-    name = POLICY_NAMES.get(decode.policy, decode.policy)
-    return name if decode.policy_value is None else f"{name} {decode.policy_value}"
+        name = "-"
+    elif decode.policy == "hold_n":
+        name = f"hold-{decode.policy_value}"
+    else:
+        value = "" if decode.policy_value is None else f" {decode.policy_value}"
+        name = POLICY_NAMES.get(decode.policy, decode.policy) + value
+    return ", ".join([name, *(f"{option} {value}" for option, value in decode.further.items())])
 
 
 def languages(decodes: Iterable[Decode]) -> list[str]:
@@ -38,11 +43,17 @@ def languages(decodes: Iterable[Decode]) -> list[str]:
 
 
 def select(decodes: Iterable[Decode], search: str, policy: str | None = None, reliability: bool = True) -> list[Decode]:
-    """The decodes of one search (and policy, and reliability), in their order: a curve when the policy is given."""
+    """The decodes of one search (and policy, and reliability), in their order: a curve when the policy is given.
+
+    Decodes with further options changed belong to no curve.
+    """
     return [
         decode
         for decode in decodes
-        if decode.search == search and policy in (None, decode.policy) and decode.reliability == reliability
+        if decode.search == search
+        and policy in (None, decode.policy)
+        and decode.reliability == reliability
+        and not decode.further
     ]
 
 

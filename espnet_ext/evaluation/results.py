@@ -16,7 +16,7 @@ COLUMNS = (
     *("model", "system", "set", "tgt_lang", "block_size", "search", "policy", "hold_n", "la_n", "la_every"),
     *("reliability", "chunk_ms", "beam_size", "BLEU", "chrF", *LATENCY_COLUMNS, "NE", "words_at_end"),
     *("decoder_forwards", "hypothesis_steps", "searches", "audio_s", "wall_s", "rtf", "peak_rss_mb"),
-    *("n_total", "n_empty", "CA_clock", "BLEU_signature", "policy_args", "model_dir", "commit", "versions"),
+    *("n_total", "n_empty", "CA_clock", "BLEU_signature", "policy_args", "variant", "model_dir", "commit", "versions"),
 )
 
 
@@ -53,6 +53,11 @@ class Decode:
     def reliability(self) -> bool:
         """Whether an `ibwbs` run stopped unreliable beams; true for any other search, which has no such choice."""
         return self.search != "ibwbs" or self.get("reliability") is not False
+
+    @property
+    def further(self) -> dict[str, object]:
+        """Options not at their default, beside search, policy, its value and reliability."""
+        return {name: value for name, value in (self.get("variant") or {}).items() if name != "reliability"}
 
     @property
     def policy_value(self) -> int | None:

@@ -142,18 +142,29 @@ def drive_together[T](searches: Sequence[Expansions[T]]) -> list[T | Exception]:
     The result of one that fails is its exception; the others go on.
     """
     results: list[T | Exception | None] = [None] * len(searches)
-    answers: dict[int, list[Hypothesis] | None] = dict.fromkeys(range(len(searches)))
+    answers: dict[int, list[Hypothesis] | Exception | None] = dict.fromkeys(range(len(searches)))
     while answers:
         asked: dict[int, Expansion] = {}
         for index, answer in answers.items():
             try:
-                asked[index] = searches[index].send(answer)
+                resume = searches[index].throw if isinstance(answer, Exception) else searches[index].send
+                asked[index] = resume(answer)
             except StopIteration as end:
                 results[index] = end.value
             except Exception as error:  # noqa: BLE001 - handed to the caller
                 results[index] = error
-        answers = dict(zip(asked, expand(list(asked.values())), strict=True))
+        answers = dict(zip(asked, _expand_or_fail(list(asked.values())), strict=True))
     return results
+
+
+def _expand_or_fail(expansions: Sequence["Expansion"]) -> list[list[Hypothesis] | Exception]:
+    """`expand`; when that fails each expansion alone, and in the place of one that fails its exception."""
+    try:
+        return expand(expansions)
+    except Exception as error:  # noqa: BLE001 - raised in the search that asked
+        if len(expansions) == 1:
+            return [error]
+        return [answer for expansion in expansions for answer in _expand_or_fail([expansion])]
 
 
 @torch.inference_mode()

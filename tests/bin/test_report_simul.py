@@ -22,6 +22,7 @@ def decode(exp, model, system, test_set, search, policy, bleu, laal, **changes):
         "search": search,
         "policy": policy,
         "policy_args": args,
+        "variant": changes.pop("variant", {}),
         "chunk_ms": 640,
         "beam_size": 6,
         "tgt_lang": lang,
@@ -206,3 +207,15 @@ def test_bad_input_is_named(tmp_path):
     (directory / "stats.json").write_text("{}")
     with pytest.raises(UserError, match="stats.json: key 'search' is missing"):
         report(tmp_path)
+
+
+def test_a_decode_with_other_options_has_a_row_of_its_own_and_is_on_no_curve(tmp_path):
+    exp = experiment(tmp_path)
+    for name in ("dev.en-de", "tst-COMMON.en-de"):
+        decode(exp, "st_block40.en-de", "ibwbs_hold_n6_ctc_weight_0.3", name, "ibwbs", "hold_n", 99.0, 100, hold_n=6,
+               variant={"ctc_weight": 0.3})  # fmt: skip
+    made = report(exp)
+    row = next(row for row in read_tsv(made / "systems.tsv") if row["BLEU"] == "99.0")
+    assert row["policy"] == "hold-6, ctc_weight 0.3"
+    (record,) = json.loads((made / "checks.json").read_text())
+    assert record["hold_n_range"]["IBWBS"]["max_bleu"] < 99

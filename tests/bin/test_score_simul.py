@@ -19,6 +19,7 @@ STATS = {
     "search": "ibwbs",
     "policy": "hold_n",
     "policy_args": {"hold_n": 6, "reliability": True},
+    "variant": {},
     "chunk_ms": 320,
     "beam_size": 6,
     "tgt_lang": "de",

@@ -71,6 +71,7 @@ def test_stats_are_the_sums_of_the_lines(decode):
     assert stats["decoder_forwards"] == sum(step.forwards for i in instances for step in i.steps) > 0
     assert stats["audio_s"] == pytest.approx(5.51)
     assert stats["block_size"] == 8 and stats["search"] == "ibwbs" and stats["policy_args"]["hold_n"] == 1
+    assert stats["system"] == "ibwbs_hold_n1" and stats["variant"] == {}
     assert stats["versions"]["espnet"]
 
 

@@ -1,6 +1,5 @@
 """The grid of decodes: a yaml list of option combinations, each with every set and the block sizes it is meant for."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -14,8 +13,6 @@ from espnet_ext.config import DecodeConfig, make_config
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
 
-NAMED_BY_SYSTEM = ("search", "policy", "hold_n", "la_n", "tgt_lang")
-
 
 @dataclass(frozen=True)
 class Decode:
@@ -28,11 +25,7 @@ class Decode:
 
     @property
     def system(self) -> str:
-        """The configuration's own name and every further option that is not at its default."""
-        default = DecodeConfig()
-        further = [f.name for f in dataclasses.fields(default) if f.name not in NAMED_BY_SYSTEM]
-        changed = [name for name in further if getattr(self.config, name) != getattr(default, name)]
-        return "_".join([self.config.system, *(f"{name}_{getattr(self.config, name)}".lower() for name in changed)])
+        return self.config.system
 
     @property
     def directory(self) -> Path:
