@@ -50,12 +50,16 @@ class DecodeConfig:
     search: str = _option("ibwbs", "offline = the whole utterance, one final standard search", SEARCHES)
     policy: str = _option("all", "what part of the candidate is stable", POLICIES)
     tgt_lang: str = _option("de", "target language; the latency unit is the character for zh and ja, else the word")
-    chunk_ms: float | None = _option(None, "ms of audio between searches; unset: the encoder's hop")
+    chunk_ms: float | None = _option(
+        None, "ms of audio between searches; unset: the hop of a block encoder, 280 for a full-context one"
+    )
     beam_size: int = _option(6, "hypotheses kept")
     maxlenratio: float = _option(1.0, "new tokens allowed per encoder frame, at least 8 in a search")
     ctc_weight: float = _option(0.0, "weight of ST-CTC prefix scores; the decoder has the rest")
     lm_weight: float = _option(0.0, "weight of the language model's scores, added to the others'")
-    repetition: bool = _option(True, "a repeated token stops a hypothesis (bwbs: the search)")
+    repetition: bool | None = _option(
+        None, "a repeated token stops a hypothesis (bwbs: the search); unset: with block encoders only"
+    )
     reliability: bool = _option(True, "ibwbs: a score not above the best stopped one stops a hypothesis")
     seen: str = _option("exact", "ibwbs: sequences stopped before that may pass the second time", SEEN)
     end_detect: bool | None = _option(
@@ -105,6 +109,14 @@ class DecodeConfig:
             raise UserError("length_bonus: has no effect with length_norm true; add --length_norm false")
         if self.end_detect is not None and self.search == "ibwbs":
             raise UserError("end_detect: ibwbs ends by its own rules; leave it out")
+
+    def filled(self, streaming: bool, natural_chunk_ms: float) -> "DecodeConfig":
+        """The config with what is unset decided by the model: whether its encoder streams, and its own `chunk_ms`."""
+        return dataclasses.replace(
+            self,
+            chunk_ms=self.chunk_ms or natural_chunk_ms,
+            repetition=streaming if self.repetition is None else self.repetition,
+        )
 
     @property
     def system(self) -> str:

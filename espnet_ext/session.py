@@ -52,8 +52,9 @@ class SimulSession:
 
     def __init__(self, model: SpeechTranslationModel, config: DecodeConfig | None = None, **options: object) -> None:
         self.model = model
-        self.config = config if config is not None else make_config(options)
-        self.chunk_ms = float(self.config.chunk_ms or model.hop_ms)
+        config = config if config is not None else make_config(options)
+        self.config = config.filled(model.streaming, model.natural_chunk_ms)
+        self.chunk_ms = float(self.config.chunk_ms)
         self.frontend = model.frontend()
         self.encoder = model.encoder()
         self.beam_step = _make_step(model, self.config)
@@ -150,6 +151,7 @@ class SimulSession:
         """Process the next `count` samples of the buffer: encode, search, select, release."""
         begun = time.perf_counter()
         forwards, hypotheses = self.beam_step.decoder_forwards, self.beam_step.hypothesis_steps
+        encoded = self.encoder.encoded_frames
         samples, self.buffer = self.buffer[:count], self.buffer[count:]
         self.processed += count
         features = self.frontend.push(torch.from_numpy(samples), final)
@@ -166,6 +168,7 @@ class SimulSession:
                 compute_ms,
                 self.beam_step.decoder_forwards - forwards,
                 self.beam_step.hypothesis_steps - hypotheses,
+                self.encoder.encoded_frames - encoded,
             )
         )
 
@@ -253,9 +256,12 @@ def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: Beam
         max_ngram_repeats=config.max_ngram_repeats,
         markers=model.vocabulary.markers(),
         decoder_states=config.decoder_states,
+        memory_grows=model.streaming,
     )
     if config.search in ("offline", "standard"):
         return StandardBeamSearch(**common, end_detect=bool(config.end_detect))
+    if config.search != "ibwbs" and not model.streaming:
+        raise UserError(f"search: {config.search} needs a block encoder; use ibwbs, standard or offline")
     if config.search in ("bwbs", "bwbs_incremental"):
         incremental = config.search == "bwbs_incremental"
         return BlockwiseBeamSearch(

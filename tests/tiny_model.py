@@ -29,8 +29,17 @@ ENCODER = dict(
 DECODER = dict(attention_heads=2, linear_units=24, num_blocks=2, dropout_rate=0.0, positional_dropout_rate=0.0)
 
 
-def make_config(directory: Path, encoder_conf: dict | None = None, decoder_conf: dict | None = None, **changes) -> dict:
-    """A complete training config, its BPE model and feature statistics beside it."""
+def make_config(
+    directory: Path,
+    encoder_conf: dict | None = None,
+    decoder_conf: dict | None = None,
+    full_encoder_conf: dict | None = None,
+    **changes,
+) -> dict:
+    """A complete training config, its BPE model and feature statistics beside it.
+
+    `encoder_conf` changes the block encoder's; another `encoder` has a `full_encoder_conf` of its own.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     text = directory / "text"
     text.write_text("\n".join(TEXT), encoding="utf-8")
@@ -59,7 +68,7 @@ def make_config(directory: Path, encoder_conf: dict | None = None, decoder_conf:
         normalize_conf=dict(stats_file="stats.npz"),
         specaug=None,
         encoder="contextual_block_transformer",
-        encoder_conf=ENCODER | (encoder_conf or {}),
+        encoder_conf=full_encoder_conf or ENCODER | (encoder_conf or {}),
         decoder="transformer",
         decoder_conf=DECODER | (decoder_conf or {}),
         model_conf=dict(asr_weight=0.0, mt_weight=0.0, st_mtlalpha=0.3),

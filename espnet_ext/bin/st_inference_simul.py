@@ -62,9 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_file(getattr(args, name), name)
     output = Path(args.output_dir)
     settings = _settings(config, args, recordings)
-    session = None
-    if not _is_begun(output, settings):
-        session = SimulSession(load_model_from_args(args), config)  # may refuse an option: nothing is written yet
+    begun = _is_begun(output, settings)
+    session = SimulSession(load_model_from_args(args), config)  # may refuse an option: nothing is written yet
+    if not begun:
         with atomic_write(output / "config.yaml") as stream:
             yaml.safe_dump(settings, stream, sort_keys=False)
     with InstanceWriter(output / "instances.log") as log:
@@ -72,12 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if len(log.done) < len(recordings):
             if log.done:
                 logging.info("%s: %d of %d are there, going on", output, len(log.done), len(recordings))
-            session = session or SimulSession(load_model_from_args(args), config)
             _decode(session, recordings, references, log)
         instances = list(log.done.values())
     with atomic_write(output / "text") as text:
         text.writelines(f"{instance.utt_id} {instance.prediction}".rstrip() + "\n" for instance in instances)
-    stats = _stats(instances, config, args)
+    stats = _stats(instances, session.config, args) | {"system": config.system, "variant": _variant(config, args)}
     with atomic_write(output / "stats.json") as stream:
         json.dump(stats, stream, indent=1)
     logging.info(
@@ -171,19 +170,19 @@ def _stats(instances: list[Instance], config: DecodeConfig, args: argparse.Names
     train_config = yaml.safe_load(Path(args.st_train_config).read_text(encoding="utf-8"))
     encoder_conf = train_config.get("encoder_conf") or {}
     return {
-        "system": config.system,
         "model_dir": str(Path(args.st_model_file).parent),
         "block_size": encoder_conf.get("block_size"),
         "search": config.search,
         "policy": config.policy,
         "policy_args": config.policy_args,
-        "variant": config.variant | ({} if args.precision == "float32" else {"precision": args.precision}),
         "chunk_ms": config.chunk_ms,
         "beam_size": config.beam_size,
         "tgt_lang": config.tgt_lang,
         "test_set": Path(_wav_scp(args.data_path_and_name_and_type)).parent.name,
         "decoder_forwards": sum(step.forwards for step in steps),
         "hypothesis_steps": sum(step.hypotheses for step in steps),
+        "encoder_frames": sum(step.encoded_frames for step in steps),
+        "encoder_frames_per_step": sum(step.encoded_frames for step in steps) / len(steps) if steps else None,
         "searches": sum(step.forwards > 0 for step in steps),
         "audio_s": audio_s,
         "wall_s": wall_s,
@@ -192,6 +191,11 @@ def _stats(instances: list[Instance], config: DecodeConfig, args: argparse.Names
         "commit": _commit(),
         "versions": _versions(),
     }
+
+
+def _variant(config: DecodeConfig, args: argparse.Namespace) -> dict[str, object]:
+    """What was changed beside search, policy and what the policy is tuned by."""
+    return config.variant | ({} if args.precision == "float32" else {"precision": args.precision})
 
 
 def _commit() -> str | None:

@@ -16,15 +16,17 @@ CLOCKS = ("queue", "simuleval", "per_chunk")
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a session: audio received when it began (ms), time it took (ms), and the decoder's work in it.
+    """One step of a session: audio received when it began (ms), time it took (ms), and the work in it.
 
-    `forwards` counts decoder calls for one step of the whole beam, `hypotheses` the hypotheses in those calls.
+    `forwards` counts decoder calls for one step of the whole beam, `hypotheses` the hypotheses in those calls,
+    `encoded_frames` the frames that went through the encoder's layers.
     """
 
     audio_ms: float
     compute_ms: float
     forwards: int
     hypotheses: int = 0
+    encoded_frames: int = 0
 
 
 def finish_times(steps: Sequence[Step], clock: str = "queue") -> list[float]:

@@ -234,7 +234,7 @@ def _step(record: dict) -> Step:
         _number(record, "audio_ms"),
         _number(record, "compute_ms"),
         _number(record, "forwards", whole=True),
-        _number({"hypotheses": 0} | record, "hypotheses", whole=True),
+        *(_number({key: 0} | record, key, whole=True) for key in ("hypotheses", "encoded_frames")),
     )
 
 

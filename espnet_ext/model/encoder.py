@@ -1,16 +1,26 @@
-"""Encoders on a stream: features in, encoder memory out, released as the model releases it."""
+"""Encoders on a stream: features in, encoder memory out, released as the model releases it.
+
+Both kinds have `push` and `reset`, and count the frames that went through their layers in `encoded_frames`.
+"""
 
 import math
 
 import torch
 import torch.nn.functional as F
+from espnet2.asr.encoder.branchformer_encoder import BranchformerEncoder
+from espnet2.asr.encoder.conformer_encoder import ConformerEncoder
 from espnet2.asr.encoder.contextual_block_conformer_encoder import ContextualBlockConformerEncoder
 from espnet2.asr.encoder.contextual_block_transformer_encoder import ContextualBlockTransformerEncoder
+from espnet2.asr.encoder.e_branchformer_encoder import EBranchformerEncoder
+from espnet2.asr.encoder.transformer_encoder import TransformerEncoder
 from torch import Tensor
 
 from espnet_ext.model.encoder_layers import EspnetLayers
 
 BLOCK_ENCODERS = (ContextualBlockTransformerEncoder, ContextualBlockConformerEncoder)
+FULL_CONTEXT_ENCODERS = (TransformerEncoder, ConformerEncoder, BranchformerEncoder, EBranchformerEncoder)
+
+_STRIDED = (torch.nn.Conv1d, torch.nn.Conv2d)
 
 
 class BlockEncoder:
@@ -23,7 +33,7 @@ class BlockEncoder:
         self.encoder = encoder
         self.layers = layers
         self.subsample = encoder.subsample
-        self.field = _receptive_field(encoder.embed)
+        self.field, _ = subsampling(encoder.embed)
         self.block, self.hop = encoder.block_size, encoder.hop_size
         self.overlap = self.block - self.hop
         self.past = self.overlap - encoder.look_ahead  # frames of a block that the one before has released
@@ -37,6 +47,7 @@ class BlockEncoder:
         self.average: Tensor | None = None  # context vector of the last block, as it enters the layers
         self.contexts: Tensor | None = None  # the same after each layer
         self.memory = torch.zeros(0, self.encoder.output_size())
+        self.encoded_frames = 0
 
     @torch.inference_mode()
     def push(self, features: Tensor, final: bool = False) -> Tensor:
@@ -76,6 +87,7 @@ class BlockEncoder:
         if len(self.frames) <= self.block and not final:
             return self.frames[:0]
         if len(self.frames) <= self.block and not self.blocks:
+            self.encoded_frames += len(self.frames)
             return self.layers.encode_short(self.encoder.pos_enc(self.frames.unsqueeze(0))[0])
         count = math.ceil(ready / self.hop) if final else ready // self.hop
         frames = self.frames[: count * self.hop + self.overlap]
@@ -99,14 +111,46 @@ class BlockEncoder:
         before = torch.cat([averages[:1] if self.average is None else self.average, averages[:-1]])
         blocks = torch.cat([before.unsqueeze(1), windows, averages.unsqueeze(1)], dim=1)
         encoded, self.contexts = self.layers(blocks, self.contexts)
+        self.encoded_frames += count * self.block
         self.average = averages[-1:]
         self.blocks += count
         return encoded[:, 1:-1]
 
 
-def _receptive_field(embed: torch.nn.Module | None) -> int:
-    """Feature frames that one subsampled frame is made of."""
-    field = 1
-    for convolution in reversed([m for m in embed.modules() if isinstance(m, torch.nn.Conv2d)] if embed else []):
+class FullContextEncoder:
+    """An encoder that sees the whole utterance: all audio so far is encoded anew at every push (IBWBS paper, 3.3)."""
+
+    def __init__(self, encoder: torch.nn.Module) -> None:
+        self.encoder = encoder
+        self.field, _ = subsampling(encoder.embed)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the utterance."""
+        self.features: Tensor | None = None
+        self.memory = torch.zeros(0, self.encoder.output_size())
+        self.encoded_frames = 0
+
+    @torch.inference_mode()
+    def push(self, features: Tensor, final: bool = False) -> Tensor:
+        """Take feature frames `(T, D)` and return memory frames `(T', D')` of all features so far, all of them new.
+
+        Fewer feature frames than the subsampling needs for one frame have no memory.
+        """
+        self.features = features if self.features is None else torch.cat([self.features, features])
+        if len(features) and len(self.features) >= self.field:
+            lengths = torch.tensor([len(self.features)], device=self.features.device)
+            memory, *_ = self.encoder(self.features.unsqueeze(0), lengths)
+            self.memory = (memory[0] if isinstance(memory, tuple) else memory)[0]
+            self.encoded_frames += len(self.memory)
+        return self.memory
+
+
+def subsampling(embed: torch.nn.Module | None) -> tuple[int, int]:
+    """Feature frames that one encoder frame is made of, and feature frames from one encoder frame to the next."""
+    field = stride = 1
+    convolutions = [m for m in embed.modules() if isinstance(m, _STRIDED)] if embed is not None else []
+    for convolution in reversed(convolutions):
         field = (field - 1) * convolution.stride[0] + convolution.kernel_size[0]
-    return field
+        stride *= convolution.stride[0]
+    return field, stride

@@ -21,14 +21,24 @@ from espnet_ext.audio.frontend import StreamingFrontend, check_frontend
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.errors import UserError
 from espnet_ext.model.cached_decoder import CachedDecoder, DecoderWeights, is_supported
-from espnet_ext.model.encoder import BLOCK_ENCODERS, BlockEncoder
+from espnet_ext.model.encoder import (
+    BLOCK_ENCODERS,
+    FULL_CONTEXT_ENCODERS,
+    BlockEncoder,
+    FullContextEncoder,
+    subsampling,
+)
 from espnet_ext.model.encoder_layers import make_layers
 from espnet_ext.model.vocabulary import Vocabulary
 from espnet_ext.model.weights import PRECISIONS
 
+FULL_CONTEXT_CHUNK_MS = 280.0
+
 
 class SpeechTranslationModel:
-    """A trained contextual-block ST model. Holds weights only; every method makes something for one session.
+    """A trained ST model with a contextual block or a full-context encoder.
+
+    Holds weights only; every method makes something for one session.
 
     Raises UserError, naming the config key, for a model that cannot run on a stream.
     """
@@ -46,20 +56,23 @@ class SpeechTranslationModel:
         self.config = config or {}
         self.language_model = language_model
         self.sos, self.eos = model.sos, model.eos
-        if not isinstance(model.encoder, BLOCK_ENCODERS) or model.encoder.block_size <= 0:
-            raise UserError(
-                f"encoder: {type(model.encoder).__name__} sees the whole utterance; "
-                "train with 'encoder: contextual_block_transformer' and block_size above 0"
-            )
+        self.streaming = isinstance(model.encoder, BLOCK_ENCODERS)
+        if self.streaming and model.encoder.block_size <= 0:
+            raise UserError("encoder_conf: block_size: must be above 0 for a block encoder to run on a stream")
+        if not self.streaming and not isinstance(model.encoder, FULL_CONTEXT_ENCODERS):
+            known = ", ".join(encoder.__name__ for encoder in (*BLOCK_ENCODERS, *FULL_CONTEXT_ENCODERS))
+            raise UserError(f"encoder: {type(model.encoder).__name__} is not one of {known}")
         for part in ("preencoder", "hier_encoder", "postencoder"):
             if getattr(model, part, None) is not None:
                 raise UserError(f"{part}: {type(getattr(model, part)).__name__} cannot run on a stream")
         check_frontend(model.frontend, model.normalize)
-        self.block_size = model.encoder.block_size
-        self.hop_size = model.encoder.hop_size
-        self.look_ahead = model.encoder.look_ahead
-        self.frame_ms = 1000 * model.encoder.subsample * model.frontend.stft.hop_length / SAMPLE_RATE
-        self.encoder_layers = make_layers(model.encoder)
+        if self.streaming:
+            self.block_size = model.encoder.block_size
+            self.hop_size = model.encoder.hop_size
+            self.look_ahead = model.encoder.look_ahead
+            self.encoder_layers = make_layers(model.encoder)
+        _, stride = subsampling(model.encoder.embed)
+        self.frame_ms = 1000 * stride * model.frontend.stft.hop_length / SAMPLE_RATE
         self.decoder_weights = DecoderWeights(model.decoder, precision) if is_supported(model.decoder) else None
         if self.decoder_weights is None and precision != "float32":
             raise UserError(f"precision: {precision} is not available for this {type(model.decoder).__name__}")
@@ -75,17 +88,19 @@ class SpeechTranslationModel:
         return next(self.module.parameters()).device
 
     @property
-    def hop_ms(self) -> float:
-        """Audio per encoder hop, the natural `chunk_ms`."""
-        return self.hop_size * self.frame_ms
+    def natural_chunk_ms(self) -> float:
+        """`chunk_ms` where none is asked for: the hop of a block encoder, 280 for a full-context one."""
+        return self.hop_size * self.frame_ms if self.streaming else FULL_CONTEXT_CHUNK_MS
 
     def frontend(self) -> StreamingFrontend:
         """A streaming front end with the model's features and normalisation."""
         return StreamingFrontend(self.module.frontend, self.module.normalize)
 
-    def encoder(self) -> BlockEncoder:
-        """A streaming encoder with the model's own block geometry."""
-        return BlockEncoder(self.module.encoder, self.encoder_layers)
+    def encoder(self) -> BlockEncoder | FullContextEncoder:
+        """An encoder of one stream, with the model's own geometry."""
+        if self.streaming:
+            return BlockEncoder(self.module.encoder, self.encoder_layers)
+        return FullContextEncoder(self.module.encoder)
 
     def scorers(
         self, names: Iterable[str] = ("decoder",), attention_layer: int | None = None

@@ -30,6 +30,8 @@ class Search(ABC):
         markers: tokens without a surface, which do not count as repetition.
         decoder_states: `keep` the decoder's states of kept prefixes as they were computed, or `recompute` them over the
             whole memory at each search, in its first step.
+        memory_grows: whether the frames of one search are the first ones of the next. Otherwise all of them are new,
+            and every scorer's states of the committed prefix are computed anew; its score stays what it was.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Search(ABC):
         max_ngram_repeats: int = 3,
         markers: Set[int] = frozenset(),
         decoder_states: str = "keep",
+        memory_grows: bool = True,
     ) -> None:
         self.step = step
         self.eos = eos
@@ -49,6 +52,7 @@ class Search(ABC):
         self.max_ngram_repeats = max_ngram_repeats
         self.markers = markers
         self.recompute = decoder_states == "recompute"
+        self.memory_grows = memory_grows
         self.reset()
 
     def reset(self) -> None:
@@ -79,7 +83,10 @@ class Search(ABC):
         """The committed prefix, with its scorers told of the new frames."""
         if self.committed is None:
             self.committed = self.step.root(memory)
-        self._extend([self.committed], memory)
+        elif self.memory_grows:
+            self._extend([self.committed], memory)
+        else:
+            self.step.renew(self.committed, memory)
         return self.committed
 
     def _extend(self, hypotheses: Sequence[Hypothesis], memory: Tensor) -> None:

@@ -47,6 +47,23 @@ class BeamStep:
         return Hypothesis((), 0.0, {key: scorer.batch_init_state(memory) for key, scorer in self.scorers.items()})
 
     @torch.inference_mode()
+    def renew(self, hypothesis: Hypothesis, memory: Tensor) -> None:
+        """Give a hypothesis the states it has over a memory `(T, D)` that shares no frame with the one before.
+
+        The decoder is fed the whole prefix in the next step; a language model does not see the memory.
+        """
+        states = dict(hypothesis.states) | {"decoder": self.decoder.batch_init_state(memory)}
+        prefix = torch.tensor([[self.sos, *hypothesis.tokens]], device=memory.device)
+        for key, scorer in self.partial.items():
+            state = scorer.batch_init_state(memory)
+            for length, token in enumerate(hypothesis.tokens, start=1):
+                ids = prefix[:, length : length + 1]
+                _, after = scorer.batch_score_partial(prefix[:, :length], ids, [state], memory.unsqueeze(0))
+                state = scorer.select_state(after, 0, token)
+            states[key] = state
+        hypothesis.states = states
+
+    @torch.inference_mode()
     def extend(self, hypotheses: Sequence[Hypothesis], memory: Tensor) -> None:
         """Let scorers that keep the input (CTC) see the frames that were added to `memory`."""
         for key, scorer in self.partial.items():

@@ -72,6 +72,7 @@ def test_stats_are_the_sums_of_the_lines(decode):
     assert stats["audio_s"] == pytest.approx(5.51)
     assert stats["block_size"] == 8 and stats["search"] == "ibwbs" and stats["policy_args"]["hold_n"] == 1
     assert stats["system"] == "ibwbs_hold_n1" and stats["variant"] == {}
+    assert stats["chunk_ms"] == 160 and stats["policy_args"]["repetition"] is True
     assert stats["versions"]["espnet"]
 
 
