@@ -68,30 +68,31 @@ def test_the_last_search_sees_the_whole_utterance(conformer, speech):
     assert translate(held, samples, 4000)[0] == translate(SimulSession(conformer, search="offline"), samples, 4000)[0]
 
 
-@pytest.mark.parametrize("ctc_weight", [0.0, 0.3])
-def test_states_of_the_committed_prefix_are_those_over_the_new_memory(conformer, ctc_weight):
-    """The next step scores as if the prefix had been forced over the new memory from the start."""
-    session = SimulSession(conformer, ctc_weight=ctc_weight)
+@pytest.mark.parametrize("options", [{}, dict(ctc_weight=0.3), dict(length_bonus=0.5, length_norm=False)])
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_forced_prefix_is_what_a_search_step_by_step_would_have_made(conformer, options, cached, monkeypatch):
+    if not cached:
+        monkeypatch.setattr(conformer, "decoder_weights", None)
+    session = SimulSession(conformer, **options)
     step, count = session.beam_step, len(conformer.vocabulary)
     step.pre_beam_size = count
     torch.manual_seed(0)
-    first, second = torch.randn(30, 16), torch.randn(41, 16)
+    memory, other = torch.randn(41, 16), torch.randn(30, 16)
 
-    def children(hypothesis, memory):
+    def children(hypothesis):
         return {h.tokens[-1]: h for h in expand([Expansion(step, [hypothesis], memory, count)])[0]}
 
-    def forced(memory):
-        hypothesis = step.root(memory)
-        for token in range(3, 8):
-            hypothesis = children(hypothesis, memory)[token]
-        return hypothesis
-
-    hypothesis = forced(first)
-    step.renew(hypothesis, second)
-    renewed = {token: h.score - hypothesis.score for token, h in children(hypothesis, second).items()}
-    fresh = forced(second)
-    expected = {token: h.score - fresh.score for token, h in children(fresh, second).items()}
-    assert renewed == pytest.approx(expected, abs=1e-4, rel=1e-6)
+    hypothesis, scores = step.root(memory), [0.0]
+    for token in range(3, 8):
+        hypothesis = children(hypothesis)[token]
+        scores.append(hypothesis.score)
+    expected = {token: h.score for token, h in children(hypothesis).items()}
+    step.force(range(3, 20), other)
+    forced = step.force(range(3, 8), memory)
+    assert [forced.ancestor(length).score for length in range(6)] == pytest.approx(scores, abs=1e-4)
+    for length in (5, 3):
+        children(forced.ancestor(length))
+    assert {t: h.score for t, h in children(forced).items()} == pytest.approx(expected, abs=1e-4, rel=1e-6)
 
 
 def test_encoder_work_of_each_step_is_logged(conformer, speech):

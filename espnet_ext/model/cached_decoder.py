@@ -134,6 +134,19 @@ class CachedDecoder(BatchScorerInterface):
         """
         return self.score_together([(self, ys, states, xs)])[0]
 
+    @torch.inference_mode()
+    def score_prefix(self, prefix: Tensor, memory: Tensor) -> tuple[Tensor, list[_Slot]]:
+        """Log probabilities `(L, V)` of the token after the first 1 to L tokens of `prefix` `(L,)`, and the states.
+
+        Both as `batch_score` would have returned them one by one, in one pass.
+        """
+        self._extend_memory(memory)
+        slots: list[_Slot] = []
+        for _ in prefix:
+            slots += self._add([slots[-1].index if slots else None])
+        feed = self._make_feed(prefix, slots, slots, None, len(memory))
+        return torch.log_softmax(self.weights.output(_forward(self.weights, [feed])), dim=-1), slots
+
     @staticmethod
     def score_together(
         calls: Sequence[tuple["CachedDecoder", Tensor, list[_Slot | None], Tensor]],

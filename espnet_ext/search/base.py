@@ -30,8 +30,8 @@ class Search(ABC):
         markers: tokens without a surface, which do not count as repetition.
         decoder_states: `keep` the decoder's states of kept prefixes as they were computed, or `recompute` them over the
             whole memory at each search, in its first step.
-        memory_grows: whether the frames of one search are the first ones of the next. Otherwise all of them are new,
-            and every scorer's states of the committed prefix are computed anew; its score stays what it was.
+        memory_grows: whether the frames of one search are the first ones of the next. Otherwise all of them are new
+            and the committed prefix is forced over them first.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Search(ABC):
         elif self.memory_grows:
             self._extend([self.committed], memory)
         else:
-            self.step.renew(self.committed, memory)
+            self.committed = self.step.force(self.committed.tokens, memory)
         return self.committed
 
     def _extend(self, hypotheses: Sequence[Hypothesis], memory: Tensor) -> None:

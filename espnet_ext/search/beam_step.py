@@ -47,21 +47,42 @@ class BeamStep:
         return Hypothesis((), 0.0, {key: scorer.batch_init_state(memory) for key, scorer in self.scorers.items()})
 
     @torch.inference_mode()
-    def renew(self, hypothesis: Hypothesis, memory: Tensor) -> None:
-        """Give a hypothesis the states it has over a memory `(T, D)` that shares no frame with the one before.
+    def force(self, tokens: Sequence[int], memory: Tensor) -> Hypothesis:
+        """The hypothesis of these tokens as a search over `memory` `(T, D)` alone would have made it.
 
-        The decoder is fed the whole prefix in the next step; a language model does not see the memory.
+        Its ancestors hang at it, all with scores, states and attention. One decoder call, if the decoder can.
         """
-        states = dict(hypothesis.states) | {"decoder": self.decoder.batch_init_state(memory)}
-        prefix = torch.tensor([[self.sos, *hypothesis.tokens]], device=memory.device)
-        for key, scorer in self.partial.items():
-            state = scorer.batch_init_state(memory)
-            for length, token in enumerate(hypothesis.tokens, start=1):
-                ids = prefix[:, length : length + 1]
-                _, after = scorer.batch_score_partial(prefix[:, :length], ids, [state], memory.unsqueeze(0))
-                state = scorer.select_state(after, 0, token)
-            states[key] = state
-        hypothesis.states = states
+        hypothesis = self.root(memory)
+        if not tokens:
+            return hypothesis
+        prefix = torch.tensor([[self.sos, *tokens]], device=memory.device)
+        full, attention = dict(self.full), None
+        if hasattr(self.decoder, "score_prefix"):
+            scores, decoder_states = self.decoder.score_prefix(prefix[0, :-1], memory)
+            decoder_scores = scores.gather(1, prefix[0, 1:, None])[:, 0].tolist()
+            attention = self.decoder.attention
+            self.decoder_forwards += 1
+        else:
+            full["decoder"] = self.decoder
+            self.decoder_forwards += len(tokens)
+        self.hypothesis_steps += len(tokens)
+        xs = memory.unsqueeze(0)
+        for index, token in enumerate(tokens):
+            states, score = {}, hypothesis.score
+            if "decoder" not in full:
+                states["decoder"] = decoder_states[index]
+                score += self.weights["decoder"] * decoder_scores[index]
+            ys, ids = prefix[:, : index + 1], prefix[:, index + 1 : index + 2]
+            for key, scorer in (full | self.partial).items():
+                if key in full:
+                    scored, after = scorer.batch_score(ys, [hypothesis.states[key]], xs)
+                else:
+                    scored, after = scorer.batch_score_partial(ys, ids, [hypothesis.states[key]], xs)
+                score += self.weights[key] * scored[0, token].item()
+                states[key] = scorer.select_state(after, 0, token)
+            row = None if attention is None else attention[index]
+            hypothesis = Hypothesis((*hypothesis.tokens, token), score, states, hypothesis, row)
+        return hypothesis
 
     @torch.inference_mode()
     def extend(self, hypotheses: Sequence[Hypothesis], memory: Tensor) -> None:
