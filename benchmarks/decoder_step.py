@@ -18,7 +18,7 @@ from espnet2.asr.decoder.transformer_decoder import TransformerDecoder
 from espnet2.legacy.nets.scorer_interface import BatchScorerInterface
 from torch import Tensor
 
-from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.cli import ArgumentParser, run, str2bool
 from espnet_ext.model.cached_decoder import CachedDecoder, DecoderWeights
 from espnet_ext.model.weights import PRECISIONS
 
@@ -32,6 +32,7 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--precision", default="float32", choices=PRECISIONS, help="of our decoder's products")
+    parser.add_argument("--compile", type=str2bool, default=False, help="our decoder through torch.compile")
     parser.add_argument("--beam_size", type=int, default=6)
     parser.add_argument("--longest", type=int, default=60, help="prefix lengths 1 to this")
     parser.add_argument("--repeats", type=int, default=3)
@@ -141,7 +142,7 @@ def main(argv: list[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     torch.set_num_threads(args.threads)
     decoder = paper_decoder(args.device)
-    weights = DecoderWeights(decoder, args.precision)
+    weights = DecoderWeights(decoder, args.precision, args.compile)
     size, device = args.beam_size, args.device
 
     def own(frames: int) -> Callable[[], float]:
@@ -172,6 +173,7 @@ def main(argv: list[str] | None = None) -> None:
         "threads": args.threads,
         "device": args.device,
         "precision": args.precision,
+        "compile": args.compile,
     }
     print(json.dumps(report))
 

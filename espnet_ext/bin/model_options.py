@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from espnet_ext.audio.reader import Recording, read_recordings
+from espnet_ext.cli import str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
 from espnet_ext.model import SpeechTranslationModel, load_model
@@ -15,7 +16,8 @@ from espnet_ext.model.weights import PRECISIONS
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """`--st_train_config`, `--st_model_file`, `--lm_train_config`, `--lm_file`, `--precision`, `--ngpu`."""
+    """`--st_train_config`, `--st_model_file`, `--lm_train_config`, `--lm_file`, `--precision`, `--compile`,
+    `--ngpu`."""
     group = parser.add_argument_group("model")
     group.add_argument("--st_train_config", required=True, help="config.yaml of the trained model")
     group.add_argument("--st_model_file", required=True, help="its weights, model.pth")
@@ -25,6 +27,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--lm_file", help="its weights")
     group.add_argument(
         "--precision", default="float32", choices=PRECISIONS, help="of the decoder; int8 on the CPU only"
+    )
+    group.add_argument(
+        "--compile", type=str2bool, default=False, help="torch.compile the decoder; the first steps take a minute"
     )
     group.add_argument("--ngpu", type=int, default=0, choices=(0, 1), help="1: decode on the GPU")
 
@@ -53,6 +58,7 @@ def load_model_from_args(args: argparse.Namespace) -> SpeechTranslationModel:
             args.lm_train_config,
             args.lm_file,
             args.precision,
+            args.compile,
         )
     finally:
         logging.root.setLevel(level)

@@ -109,6 +109,7 @@ def _settings(config: DecodeConfig, args: argparse.Namespace, recordings: list[R
     return dataclasses.asdict(config) | {
         **{name: file_hash(path) for name in MODEL_FILES if (path := getattr(args, name)) is not None},
         "precision": args.precision,
+        "compile": args.compile,
         "input": hashlib.sha256(repr(recordings).encode()).hexdigest(),
     }
 
@@ -195,7 +196,8 @@ def _stats(instances: list[Instance], config: DecodeConfig, args: argparse.Names
 
 def _variant(config: DecodeConfig, args: argparse.Namespace) -> dict[str, object]:
     """What was changed beside search, policy and what the policy is tuned by."""
-    return config.variant | ({} if args.precision == "float32" else {"precision": args.precision})
+    unusual = {"precision": args.precision != "float32", "compile": args.compile}
+    return config.variant | {name: getattr(args, name) for name, changed in unusual.items() if changed}
 
 
 def _commit() -> str | None:

@@ -45,11 +45,15 @@ def is_supported(decoder: torch.nn.Module) -> bool:
 
 
 class _Layer:
-    """What one decoder layer computes with, projections of the same input stacked into one product."""
+    """What one decoder layer computes `before`, `between` and `after` its two attentions.
 
-    def __init__(self, layer: torch.nn.Module, precision: str) -> None:
-        stacked = partial(linear, rows=ROWS, precision=precision)
+    Projections of the same input are stacked into one product.
+    """
+
+    def __init__(self, layer: torch.nn.Module, precision: str, compiled: bool) -> None:
+        stacked = partial(linear, rows=ROWS, precision=precision, packed=not compiled)
         own, cross, feed_forward = layer.self_attn, layer.src_attn, layer.feed_forward
+        self.normalize_before = layer.normalize_before
         self.norms = [layer_norm(norm) for norm in (layer.norm1, layer.norm2, layer.norm3)]
         self.qkv = stacked(own.linear_q, own.linear_k, own.linear_v)
         self.own_out = stacked(own.linear_out)
@@ -58,17 +62,43 @@ class _Layer:
         self.cross_out = stacked(cross.linear_out)
         self.inner, self.outer = stacked(feed_forward.w_1), stacked(feed_forward.w_2)
         self.activation = torch.relu if type(feed_forward.activation) is torch.nn.ReLU else feed_forward.activation
+        if compiled:
+            self.before, self.between, self.after = (
+                torch.compile(part, dynamic=True) for part in (self.before, self.between, self.after)
+            )
+
+    def before(self, x: Tensor) -> Tensor:
+        """Queries, keys and values of the self attention `(N, 3 D)`, from the layer's input `(N, D)`."""
+        return self.qkv(self.norms[0](x) if self.normalize_before else x)
+
+    def between(self, x: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+        """What goes on after the self attention `own`, and the queries to the memory, `(N, D)` each."""
+        norm1, norm2, _ = self.norms
+        x = x + self.own_out(own)
+        x = x if self.normalize_before else norm1(x)
+        return x, self.query(norm2(x) if self.normalize_before else x)
+
+    def after(self, x: Tensor, cross: Tensor) -> Tensor:
+        """The layer's output `(N, D)`."""
+        _, norm2, norm3 = self.norms
+        x = x + self.cross_out(cross)
+        x = x if self.normalize_before else norm2(x)
+        x = x + self.outer(self.activation(self.inner(norm3(x) if self.normalize_before else x)))
+        return x if self.normalize_before else norm3(x)
 
 
 class DecoderWeights:
     """What all sessions of one model share. Built once from ESPnet's decoder.
 
     `precision` is that of the products with weights: `float32`, `bfloat16` or `int8` (dynamic quantisation, CPU only).
+    `compiled` runs what is between the attentions through `torch.compile`.
     """
 
     @torch.inference_mode()
-    def __init__(self, decoder: TransformerDecoder, precision: str = "float32") -> None:
-        self.layers = [_Layer(layer, precision) for layer in decoder.decoders]
+    def __init__(self, decoder: TransformerDecoder, precision: str = "float32", compiled: bool = False) -> None:
+        self.layers = [_Layer(layer, precision, compiled) for layer in decoder.decoders]
+        if compiled:  # each layer is a variant of the same code, and so is a beam of one
+            torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 4 * len(self.layers))
         self.output = linear(decoder.output_layer, rows=ROWS, precision=precision)
         self.normalize_before = decoder.normalize_before
         self.after_norm = layer_norm(decoder.after_norm) if decoder.normalize_before else None
@@ -277,24 +307,17 @@ def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
         [depth for feed in feeds for depth in feed.depths],
     )
     rows = [len(feed.depths) for feed in feeds]
-    count, heads, before = sum(rows), weights.heads, weights.normalize_before
+    count, heads = sum(rows), weights.heads
     for number, layer in enumerate(weights.layers):
-        norm1, norm2, norm3 = layer.norms
-        qkv = layer.qkv(norm1(x) if before else x).view(count, 3, heads, -1).permute(1, 2, 0, 3)
-        own = _each(feeds, rows, _Feed.own, number, qkv)
-        x = x + layer.own_out(own)
-        x = x if before else norm1(x)
-        query = layer.query(norm2(x) if before else x).view(count, heads, -1).transpose(0, 1)
-        cross = _each(feeds, rows, _Feed.cross, number, query)
-        x = x + layer.cross_out(cross)
-        x = x if before else norm2(x)
-        x = x + layer.outer(layer.activation(layer.inner(norm3(x) if before else x)))
-        x = x if before else norm3(x)
+        qkv = layer.before(x).view(count, 3, heads, -1).permute(1, 2, 0, 3)
+        x, query = layer.between(x, _each(feeds, rows, _Feed.own, number, qkv))
+        query = query.view(count, heads, -1).transpose(0, 1)
+        x = layer.after(x, _each(feeds, rows, _Feed.cross, number, query))
     if any(feed.last is not None for feed in feeds):
         x = torch.cat(
             [part if feed.last is None else part[feed.last] for feed, part in zip(feeds, x.split(rows), strict=True)]
         )
-    return weights.after_norm(x) if before else x
+    return weights.after_norm(x) if weights.normalize_before else x
 
 
 def _each(

@@ -50,6 +50,7 @@ class SpeechTranslationModel:
         config: dict | None = None,
         precision: str = "float32",
         language_model: BatchScorerInterface | None = None,
+        compiled: bool = False,
     ) -> None:
         self.module = model.eval()
         self.vocabulary = vocabulary
@@ -73,9 +74,12 @@ class SpeechTranslationModel:
             self.encoder_layers = make_layers(model.encoder)
         _, stride = subsampling(model.encoder.embed)
         self.frame_ms = 1000 * stride * model.frontend.stft.hop_length / SAMPLE_RATE
-        self.decoder_weights = DecoderWeights(model.decoder, precision) if is_supported(model.decoder) else None
-        if self.decoder_weights is None and precision != "float32":
-            raise UserError(f"precision: {precision} is not available for this {type(model.decoder).__name__}")
+        self.decoder_weights = None
+        if is_supported(model.decoder):
+            self.decoder_weights = DecoderWeights(model.decoder, precision, compiled)
+        for option, unusual in (("precision", precision != "float32"), ("compile", compiled)):
+            if self.decoder_weights is None and unusual:
+                raise UserError(f"{option}: not available for this {type(model.decoder).__name__}; leave it out")
         if self.decoder_weights is None:
             logging.warning(
                 "%s has options that the cached decoder does not know: ESPnet's own, slower call is used",
@@ -155,10 +159,12 @@ def load_model(
     lm_train_config: str | Path | None = None,
     lm_file: str | Path | None = None,
     precision: str = "float32",
+    compiled: bool = False,
 ) -> SpeechTranslationModel:
     """Load an ESPnet ST model from its training config and weights, and a language model for `lm_weight` if named.
 
-    `precision` is that of the decoder's products: `float32`, `bfloat16` or `int8` (on the CPU).
+    `precision` is that of the decoder's products: `float32`, `bfloat16` or `int8` (on the CPU). `compiled` runs the
+    decoder through `torch.compile`, which takes about a minute in the first steps and needs a C++ compiler on the CPU.
     Files that the config names (bpemodel, stats_file) are looked for from the working directory, then from the config's
     directory upwards, so a recipe's models load from anywhere.
     Raises UserError for missing or unreadable files, for weights that do not fit the config, and for a language model
@@ -168,6 +174,8 @@ def load_model(
         raise UserError(f"precision: {precision!r} is not one of {', '.join(PRECISIONS)}")
     if precision == "int8" and device != "cpu":
         raise UserError("precision: int8 runs on the CPU only")
+    if precision == "int8" and compiled:
+        raise UserError("precision: int8 cannot be compiled; leave out one of --precision and --compile")
     if (lm_train_config is None) != (lm_file is None):
         raise UserError("lm_train_config and lm_file: one is of no use without the other")
     config = _read_config(st_train_config, "st_train_config", ("encoder", "decoder"))
@@ -187,7 +195,7 @@ def load_model(
     language_model = None
     if lm_train_config is not None:
         language_model = _load_language_model(lm_train_config, lm_file, config["token_list"]).to(device)
-    return SpeechTranslationModel(module.to(device), vocabulary, config, precision, language_model)
+    return SpeechTranslationModel(module.to(device), vocabulary, config, precision, language_model, compiled)
 
 
 def _load_language_model(train_config: str | Path, file: str | Path, tokens: list[str]) -> torch.nn.Module:

@@ -12,25 +12,27 @@ PRECISIONS = ("float32", "bfloat16", "int8")
 PACK_FROM = 128 * 1024  # elements of a weight from which oneDNN's packed product is the faster one
 
 
-def linear(*linears: torch.nn.Linear, rows: int, precision: str = "float32") -> Callable[[Tensor], Tensor]:
+def linear(
+    *linears: torch.nn.Linear, rows: int, precision: str = "float32", packed: bool = True
+) -> Callable[[Tensor], Tensor]:
     """Linear layers of one input as one function.
 
-    At full precision large weights are repacked for oneDNN, which is then the fastest; `rows` is the number of input
-    rows that the packed layout is made for, any other works.
+    At full precision large weights are packed for oneDNN, which is then the fastest; `rows` is the number of input
+    rows that the packed layout is made for, any other works. `torch.compile` needs them unpacked.
     """
     weight = torch.cat([linear.weight.detach() for linear in linears])
     bias = torch.cat([linear.bias.detach() for linear in linears])
     if precision == "int8":
-        packed = _pack_int8(weight, bias)
-        return lambda x: torch.ops.quantized.linear_dynamic(x, packed)
+        quantised = _pack_int8(weight, bias)
+        return lambda x: torch.ops.quantized.linear_dynamic(x, quantised)
     if precision == "bfloat16":
         weight, bias = weight.bfloat16(), bias.bfloat16()
         return lambda x: F.linear(x.bfloat16(), weight, bias).float()
-    return product(weight, bias, rows)
+    return product(weight, bias, rows) if packed else partial(F.linear, weight=weight, bias=bias)
 
 
 def product(weight: Tensor, bias: Tensor, rows: int) -> Callable[[Tensor], Tensor]:
-    """`F.linear` with this weight `(out, in)` and bias, packed where that pays."""
+    """`F.linear` with this weight `(out, in)` and bias, packed for oneDNN where that pays."""
     if weight.is_cpu and torch.backends.mkldnn.is_available() and weight.numel() >= PACK_FROM:
         pointwise = torch.ops.mkldnn._linear_pointwise.default
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)

@@ -65,6 +65,22 @@ def test_lower_precision_comes_close(precision, tolerance):
     assert 0 < (scores - expected).abs().max() < tolerance
 
 
+@pytest.mark.slow
+@torch.inference_mode()
+def test_a_compiled_decoder_gives_the_same_scores():
+    decoder = build()
+    plain, compiled = CachedDecoder(DecoderWeights(decoder)), CachedDecoder(DecoderWeights(decoder, compiled=True))
+    memory, prefixes, states = torch.randn(20, 16), torch.full((1, 1), 29), ([None], [None])
+    for position in range(6):
+        xs = memory.expand(len(prefixes), *memory.shape)
+        expected, kept = plain.batch_score(prefixes, states[0], xs)
+        scores, also_kept = compiled.batch_score(prefixes, states[1], xs)
+        assert (scores - expected).abs().max() < 1e-4
+        rows = [0, 0, 0] if position == 0 else [2, 0, 1]
+        prefixes = torch.cat([prefixes[rows], torch.randint(2, 29, (3, 1))], dim=1)
+        states = [kept[row] for row in rows], [also_kept[row] for row in rows]
+
+
 @torch.no_grad()
 def test_a_forced_prefix_scores_as_one_grown_step_by_step():
     reference, cached = both(build())
