@@ -14,9 +14,12 @@ from espnet_ext.errors import UserError
 
 SEARCHES = ("offline", "standard", "bwbs", "bwbs_incremental", "ibwbs")
 POLICIES = ("all", "hold_n", "local_agreement", "align_att", "wait_k", "ctc_wait")
+TEXT_HISTORIES = ("fixed_words", "punctuation")
+AUDIO_HISTORIES = ("attention", "fixed_duration")
 DECODER_STATES = ("keep", "recompute")
 SEEN = ("exact", "prefix", "off")
 
+LONG_FORM_CHUNK_MS = 1000.0
 POLICY_OPTIONS = {
     "all": (),
     "hold_n": ("hold_n",),
@@ -36,6 +39,8 @@ LOWEST = {
     "wait_k": 0,
     "wait_interval": 1,
     "ctc_wait": 0,
+    "n_words": 1,
+    "text_cap": 1,
 }
 
 
@@ -51,7 +56,7 @@ class DecodeConfig:
     policy: str = _option("all", "what part of the candidate is stable", POLICIES)
     tgt_lang: str = _option("de", "target language; the latency unit is the character for zh and ja, else the word")
     chunk_ms: float | None = _option(
-        None, "ms of audio between searches; unset: the hop of a block encoder, 280 for a full-context one"
+        None, "ms of audio between searches; unset: the encoder's hop, 280 for full context, 1000 for long_form"
     )
     beam_size: int = _option(6, "hypotheses kept")
     maxlenratio: float = _option(1.0, "new tokens allowed per encoder frame, at least 8 in a search")
@@ -81,6 +86,12 @@ class DecodeConfig:
     wait_k: int = _option(3, "wait_k: source intervals that the target stays behind")
     wait_interval: int = _option(8, "wait_k: encoder frames in an interval")
     ctc_wait: int = _option(2, "ctc_wait: tokens that the target stays behind greedy CTC")
+    long_form: bool = _option(False, "StreamAtt: keep only the history that the rest of an endless stream needs")
+    text_history: str = _option("fixed_words", "long_form: text that is kept", TEXT_HISTORIES)
+    n_words: int = _option(20, "long_form: words of fixed_words, and of 280 ms each of fixed_duration")
+    text_cap: int = _option(128, "long_form: tokens that the text history may have")
+    audio_history: str = _option("attention", "long_form: audio that is kept", AUDIO_HISTORIES)
+    max_audio_s: float = _option(30.0, "long_form: audio that is encoded at most; not above the longest in training")
 
     def __post_init__(self) -> None:
         for option in dataclasses.fields(self):
@@ -107,6 +118,12 @@ class DecodeConfig:
             raise UserError(f"length_bonus: {self.search} chooses by score / length; a bonus has no effect there")
         if self.length_bonus and self.search == "ibwbs" and self.length_norm:
             raise UserError("length_bonus: has no effect with length_norm true; add --length_norm false")
+        if self.long_form and (self.search not in ("ibwbs", "standard") or self.policy != "align_att"):
+            raise UserError("long_form: needs --policy align_att and --search ibwbs or standard")
+        if not 0 < self.max_audio_s < float("inf"):
+            raise UserError(f"max_audio_s: must be above 0, not {self.max_audio_s}")
+        if self.long_form and (self.chunk_ms or LONG_FORM_CHUNK_MS) >= 1000 * self.max_audio_s:
+            raise UserError(f"max_audio_s: {self.max_audio_s} s must be longer than a step of chunk_ms")
         if self.end_detect is not None and self.search == "ibwbs":
             raise UserError("end_detect: ibwbs ends by its own rules; leave it out")
 
@@ -114,7 +131,7 @@ class DecodeConfig:
         """The config with what is unset decided by the model: whether its encoder streams, and its own `chunk_ms`."""
         return dataclasses.replace(
             self,
-            chunk_ms=self.chunk_ms or natural_chunk_ms,
+            chunk_ms=self.chunk_ms or (LONG_FORM_CHUNK_MS if self.long_form else natural_chunk_ms),
             repetition=streaming if self.repetition is None else self.repetition,
         )
 

@@ -1,5 +1,6 @@
 """Streaming translation of one audio stream: the place where front end, encoder, search and policy meet."""
 
+import itertools
 import logging
 import time
 from dataclasses import dataclass
@@ -11,10 +12,12 @@ from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.config import DecodeConfig, make_config
 from espnet_ext.emitter import Emitter
 from espnet_ext.errors import UserError
+from espnet_ext.history import WORD_MS, Attention, FixedDuration, FixedWords, History, Punctuation, Word
 from espnet_ext.log.clocks import Step, finish_times
 from espnet_ext.log.instances import Revision
 from espnet_ext.log.units import clean_text, uses_characters
 from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.model.encoder import EncoderWindow
 from espnet_ext.policy import AlignAtt, All, Context, CtcWait, HoldN, LocalAgreement, Policy, WaitK
 from espnet_ext.search import (
     BeamStep,
@@ -57,6 +60,10 @@ class SimulSession:
         self.chunk_ms = float(self.config.chunk_ms)
         self.frontend = model.frontend()
         self.encoder = model.encoder()
+        self.history = None
+        if self.config.long_form:
+            self.encoder = EncoderWindow(self.encoder, model.subsample)
+            self.history = _make_history(model, self.config)
         self.beam_step = _make_step(model, self.config)
         self.search = _make_search(model, self.config, self.beam_step)
         self.policy = _make_policy(self.config)
@@ -76,7 +83,9 @@ class SimulSession:
         self.emitter.reset()
         self.buffer = np.zeros(0, dtype=np.float32)
         self.processed = 0  # samples
+        self.next_step = 1
         self.searched_frames = 0
+        self.peaks: list[int] = []  # long form: the frame that each committed token attends to most
         self.finished = False
         self.units: list[str] = []
         self.delays: list[float] = []
@@ -98,6 +107,19 @@ class SimulSession:
             raise RuntimeError("the stream is finished: call reset() to start another")
         return self._push(_check_samples(samples))
 
+    def flush(self) -> Update:
+        """End a sentence, not the stream: the final search, then everything is released and the past forgotten.
+
+        The clock goes on. Raises RuntimeError after `finish`.
+        """
+        return drive(self.start_flush())
+
+    def start_flush(self) -> Expansions[Update]:
+        """`flush`, ready to run beside other sessions."""
+        if self.finished:
+            raise RuntimeError("the stream is finished: call reset() to start another")
+        return self._flush()
+
     def finish(self) -> Update:
         """End the stream: the final search, then everything is released."""
         return drive(self.start_finish())
@@ -112,8 +134,19 @@ class SimulSession:
         first = len(self.units)
         self.buffer = np.concatenate([self.buffer, samples])
         if self.config.search != "offline":
-            while (end := self._step_end(len(self.steps) + 1)) <= self.processed + len(self.buffer):
+            while (end := self._step_end(self.next_step)) <= self.processed + len(self.buffer):
+                self.next_step += 1
                 yield from self._run_step(end - self.processed, final=False)
+        return self._update(first)
+
+    def _flush(self) -> Expansions[Update]:
+        first = len(self.units)
+        yield from self._run_step(len(self.buffer), final=True)
+        while self._step_end(self.next_step) <= self.processed:
+            self.next_step += 1
+        for part in (self.frontend, self.encoder, self.search, self.policy, self.emitter):
+            part.reset()
+        self.searched_frames, self.peaks, self.unstable = 0, [], ""
         return self._update(first)
 
     def _finish(self) -> Expansions[Update]:
@@ -160,7 +193,7 @@ class SimulSession:
         if len(memory) and self._search_is_due(len(memory), final):
             yield from self._search(memory, final, audio_ms)
         elif final:
-            self._release((), final, audio_ms)
+            self._release(self.search.committed_tokens, final, audio_ms)
         compute_ms = 1000 * (time.perf_counter() - begun)
         self.steps.append(
             Step(
@@ -182,10 +215,12 @@ class SimulSession:
         self.searched_frames = len(memory)
         candidate = yield from self.search.search(memory, final)
         if candidate is None:
-            if final and self.search.committed is not None:
-                self._release(self.search.committed.tokens, final, audio_ms)
+            if final:
+                self._release(self.search.committed_tokens, final, audio_ms)
             return
         stable = len(candidate.tokens)
+        if self.history is not None:
+            self._note_peaks(candidate, len(memory))
         if self.config.search == "bwbs":
             shown = clean_text(self.model.vocabulary.text(candidate.tokens), self.config.tgt_lang)
             self.revisions.append(Revision(audio_ms, shown))
@@ -194,9 +229,38 @@ class SimulSession:
         if final or self.config.search != "bwbs":
             # What is committed stays, whatever the policy says.
             self.search.commit(candidate, max(stable, self.search.committed_length))
-        self._release(self.search.committed.tokens, final, audio_ms)
+        self._release(self.search.committed_tokens, final, audio_ms)
         rest = self.emitter.units(candidate.tokens[self.emitter.released :])
         self.unstable = self._join(rest)
+        if self.history is not None and not final:
+            self._forget(self.search.committed_tokens, len(memory), audio_ms)
+
+    def _note_peaks(self, candidate: Candidate, frames: int) -> None:
+        """Update the attention peaks to those of the candidate's tokens, as far back as this search knows them."""
+        window = frames - self.config.drop_last_frame or frames
+        rows = candidate.attention(0)
+        known = self.peaks[: len(candidate.tokens) - len(rows)]
+        self.peaks = [*known, *(int(row[:window].argmax()) for row in rows)]
+
+    def _forget(self, tokens: tuple[int, ...], frames: int, audio_ms: float) -> None:
+        """Let go of the text and audio that the rest of the stream does not need."""
+        self.peaks = self.peaks[: len(tokens)]
+        words, place = [], iter(self.peaks)
+        for word in self.model.vocabulary.words(tokens):
+            words.append(Word(self.model.vocabulary.text(word), tuple(itertools.islice(place, len(word)))))
+        trim = self.history.trim(words, frames)
+        if not trim.tokens and not trim.frames:
+            return
+        if trim.capped:
+            logging.info("%s: %.1f s: more than max_audio_s, the oldest audio is dropped", self.name, audio_ms / 1000)
+        if trim.tokens > self.emitter.released:
+            self._release(tokens[: trim.tokens], True, audio_ms)
+        self.emitter.released -= trim.tokens
+        self.peaks = [peak - trim.frames for peak in self.peaks[trim.tokens :]]
+        self.encoder.drop(trim.frames)
+        self.search.restart(tokens[trim.tokens :])
+        self.policy.reset()
+        self.searched_frames = 0
 
     def _context(self, candidate: Candidate, memory: torch.Tensor) -> Context:
         committed = self.search.committed_length
@@ -277,6 +341,15 @@ def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: Beam
         seen=config.seen,
         length_norm=config.length_norm,
     )
+
+
+def _make_history(model: SpeechTranslationModel, config: DecodeConfig) -> History:
+    text = Punctuation() if config.text_history == "punctuation" else FixedWords(config.n_words)
+    audio = Attention()
+    if config.audio_history == "fixed_duration":
+        audio = FixedDuration(round(config.n_words * WORD_MS / model.frame_ms))
+    most = int((1000 * config.max_audio_s - config.chunk_ms) / model.frame_ms)
+    return History(text, audio, config.text_cap, most, model.block_size if model.streaming else 0)
 
 
 def _make_policy(config: DecodeConfig) -> Policy:

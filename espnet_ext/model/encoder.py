@@ -146,6 +146,44 @@ class FullContextEncoder:
         return self.memory
 
 
+class EncoderWindow:
+    """An encoder over the last part of an endless stream: what is dropped is forgotten, the rest encoded anew.
+
+    The first frame left counts as the first of an utterance, so positions stay within the window's length.
+    """
+
+    def __init__(self, encoder: BlockEncoder | FullContextEncoder, stride: int) -> None:
+        self.encoder = encoder
+        self.stride = stride
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.encoder.reset()
+        self.features: Tensor | None = None
+        self.restarted = False
+        self.encoded_before = 0
+
+    @property
+    def encoded_frames(self) -> int:
+        """Frames that went through the encoder's layers, those of earlier windows included."""
+        return self.encoded_before + self.encoder.encoded_frames
+
+    def push(self, features: Tensor, final: bool = False) -> Tensor:
+        """Take feature frames `(T, D)` and return the memory `(T', D')` of the window."""
+        self.features = features if self.features is None else torch.cat([self.features, features])
+        new = self.features if self.restarted else features
+        self.restarted = False
+        return self.encoder.push(new, final)
+
+    def drop(self, frames: int) -> None:
+        """Let the window begin `frames` encoder frames later."""
+        self.features = self.features[frames * self.stride :]
+        self.encoded_before += self.encoder.encoded_frames
+        self.encoder.reset()
+        self.restarted = True
+
+
 def subsampling(embed: torch.nn.Module | None) -> tuple[int, int]:
     """Feature frames that one encoder frame is made of, and feature frames from one encoder frame to the next."""
     field = stride = 1

@@ -72,8 +72,8 @@ class SpeechTranslationModel:
             self.hop_size = model.encoder.hop_size
             self.look_ahead = model.encoder.look_ahead
             self.encoder_layers = make_layers(model.encoder)
-        _, stride = subsampling(model.encoder.embed)
-        self.frame_ms = 1000 * stride * model.frontend.stft.hop_length / SAMPLE_RATE
+        _, self.subsample = subsampling(model.encoder.embed)
+        self.frame_ms = 1000 * self.subsample * model.frontend.stft.hop_length / SAMPLE_RATE
         self.decoder_weights = None
         if is_supported(model.decoder):
             self.decoder_weights = DecoderWeights(model.decoder, precision, compiled)

@@ -1,6 +1,7 @@
 """Target tokens: their text, where words begin, which of them count as repeatable."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from espnet2.text.build_tokenizer import build_tokenizer
@@ -31,6 +32,11 @@ class Vocabulary:
         if self.token_type == "bpe":
             return surface.startswith(WORD_MARKER)
         return surface == "<space>" if self.token_type == "char" else True
+
+    def words(self, ids: Sequence[int]) -> list[Sequence[int]]:
+        """The tokens of each word; the first may lack its beginning, the last its end."""
+        begins = [i for i, token in enumerate(ids) if i == 0 or self.starts_word(token)]
+        return [ids[begin:end] for begin, end in pairwise([*begins, len(ids)])]
 
     def markers(self) -> frozenset[int]:
         """Tokens whose surface is empty once the word marker is removed: repeating them means nothing."""

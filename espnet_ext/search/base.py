@@ -58,7 +58,14 @@ class Search(ABC):
     def reset(self) -> None:
         """Start the next utterance."""
         self.committed: Hypothesis | None = None
+        self.prefix: tuple[int, ...] = ()  # what the next search begins with while nothing is committed
         self.cut_repeats = False  # whether a candidate of this utterance was cut
+
+    def restart(self, tokens: Sequence[int]) -> None:
+        """Go on from these committed tokens, over a memory that is new and with nothing else remembered."""
+        cut_repeats = self.cut_repeats
+        self.reset()
+        self.prefix, self.cut_repeats = tuple(tokens), cut_repeats
 
     @abstractmethod
     def search(self, memory: Tensor, final: bool) -> Expansions[Candidate | None]:
@@ -75,14 +82,19 @@ class Search(ABC):
         self.step.retain([self.committed])
 
     @property
+    def committed_tokens(self) -> tuple[int, ...]:
+        """The tokens fixed so far."""
+        return self.prefix if self.committed is None else self.committed.tokens
+
+    @property
     def committed_length(self) -> int:
         """Number of tokens fixed so far."""
-        return 0 if self.committed is None else len(self.committed.tokens)
+        return len(self.committed_tokens)
 
     def _start(self, memory: Tensor) -> Hypothesis:
         """The committed prefix, with its scorers told of the new frames."""
         if self.committed is None:
-            self.committed = self.step.root(memory)
+            self.committed = self.step.force(self.prefix, memory)
         elif self.memory_grows:
             self._extend([self.committed], memory)
         else:

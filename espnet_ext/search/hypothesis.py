@@ -45,9 +45,9 @@ class Candidate:
         return self.hypothesis.tokens
 
     def attention(self, committed: int) -> list[Tensor]:
-        """Cross attention `(T,)` of each token after the first `committed` ones."""
+        """Cross attention `(T,)` of each token after the first `committed` ones, as far back as it is known."""
         rows, hypothesis = [], self.hypothesis
-        while len(hypothesis.tokens) > committed:
+        while len(hypothesis.tokens) > committed and hypothesis.parent is not None:
             rows.append(hypothesis.attention)
             hypothesis = hypothesis.parent
         return rows[::-1]
