@@ -1,9 +1,11 @@
 """Score a simultaneous decode: BLEU, chrF and latency, with and without computation.
 
-Writes `scores.json` and `per_utt.tsv` into the output directory and prints a table. What was decoded, and how, is
-copied from the `stats.json` beside the log.
+With `--long_form` the decode is one of whole talks, and the references are those of their segments. Writes
+`scores.json` and `per_utt.tsv` (a row a segment for talks) into the output directory and prints a table. What was
+decoded, and how, is copied from the `stats.json` beside the log.
 """
 
+import argparse
 import json
 import math
 import sys
@@ -13,10 +15,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.cli import ArgumentParser, run, str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.latency import METRICS
+from espnet_ext.evaluation.long_form import EMPTY_SEGMENTS, LONG_FORM_METRICS, join_talks, score_talks
 from espnet_ext.evaluation.scoring import join_references, score
+from espnet_ext.evaluation.segmentation import Segment, read_audio_yaml, read_segments
 from espnet_ext.files import atomic_write, read_lines, read_table
 from espnet_ext.log.clocks import CLOCKS
 from espnet_ext.log.instances import read_instances
@@ -45,6 +49,11 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--ref", required=True, help="references, a Kaldi text file with the ids of the decode")
     parser.add_argument("--tgt_lang", required=True, help="target language, e.g. de; zh and ja are scored by character")
     parser.add_argument("--output_dir", required=True, help="where scores.json and per_utt.tsv are written")
+    parser.add_argument("--long_form", type=str2bool, nargs="?", const=True, default=False, help="score whole talks")
+    parser.add_argument("--segments", help="long form: Kaldi segments of the talks, with the ids of --ref")
+    parser.add_argument("--audio_yaml", help="long form: MuST-C's yaml instead, --ref holds a line a segment")
+    parser.add_argument("--empty_segments", choices=EMPTY_SEGMENTS, default="skip", help="long form: or count as 0")
+    parser.add_argument("--clip_negative", type=str2bool, default=False, help="long form: no word before its segment")
     parser.add_argument("--ca_clock", choices=CLOCKS, default="queue", help="clock of the computation-aware twins")
     return parser
 
@@ -68,6 +77,15 @@ def read_meta(log: Path, tgt_lang: str) -> dict[str, object]:
     return {key: stats.get(key) for key in META} | {"tgt_lang": tgt_lang}
 
 
+def read_references(args: argparse.Namespace) -> list[Segment]:
+    """The reference segments that the options name. Raises UserError unless exactly one of the lists is given."""
+    if (args.segments is None) == (args.audio_yaml is None):
+        raise UserError("--long_form needs --segments or --audio_yaml, one of them")
+    if args.segments is not None:
+        return read_segments(args.segments, args.ref)
+    return read_audio_yaml(args.audio_yaml, args.ref)
+
+
 def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """A tab-separated file with a header; undefined numbers are `nan`."""
     with atomic_write(path) as stream:
@@ -78,18 +96,21 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 
 def print_scores(scores: Mapping[str, object], name: str) -> None:
     """A table on a terminal, one plain line elsewhere."""
+    metrics = LONG_FORM_METRICS if "StreamLAAL" in scores else METRICS
     if not sys.stdout.isatty():
-        shown = ("BLEU", "chrF", "LAAL", "LAAL_CA", "words_at_end", "n_total", "n_empty")
+        main = "StreamLAAL" if "StreamLAAL" in scores else "LAAL"
+        shown = ("BLEU", "chrF", main, f"{main}_CA", "words_at_end", "n_total", "n_empty")
         print(name, *(f"{key} {_number(scores[key])}" for key in shown))
         return
     table = Table(title=name, caption=f"ms, but AP; CA: computation-aware, {scores['CA_clock']} clock")
     for column in ("", "plain", "CA", "scored"):
         table.add_column(column, justify="left" if not column else "right")
-    for metric in METRICS:
+    for metric in metrics:
         table.add_row(metric, _number(scores[metric]), _number(scores[f"{metric}_CA"]), str(scores["n_scored"][metric]))
     table.add_section()
     for key in ("BLEU", "chrF", "NE", "words_at_end", "n_total", "n_empty"):
-        table.add_row(key, _number(scores[key]))
+        if key in scores:
+            table.add_row(key, _number(scores[key]))
     Console().print(table)
 
 
@@ -110,10 +131,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     log, output_dir = Path(args.instances), Path(args.output_dir)
     meta = read_meta(log, args.tgt_lang)
-    pairs = join_references(
-        read_instances(log, args.tgt_lang), read_table(args.ref, allow_empty=True), str(log), args.ref
-    )
-    scores, rows = score(pairs, args.tgt_lang, args.ca_clock)
+    instances = read_instances(log, args.tgt_lang)
+    if args.long_form:
+        talks = join_talks(instances, read_references(args), str(log))
+        scores, rows = score_talks(talks, args.tgt_lang, args.ca_clock, args.empty_segments, args.clip_negative)
+    else:
+        pairs = join_references(instances, read_table(args.ref, allow_empty=True), str(log), args.ref)
+        scores, rows = score(pairs, args.tgt_lang, args.ca_clock)
     write_rows(output_dir / "per_utt.tsv", rows)
     with atomic_write(output_dir / "scores.json") as stream:
         json.dump(scores | meta, stream, ensure_ascii=False, allow_nan=False, indent=2)
