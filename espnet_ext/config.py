@@ -80,7 +80,9 @@ class DecodeConfig:
     la_n: int = _option(2, "local_agreement: searches that must agree")
     la_every: int = _option(1, "local_agreement: search at every m-th step only")
     align_att_f: int = _option(4, "align_att: last frames a stable token may not attend to")
-    align_att_layer: int = _option(4, "align_att: decoder layer of the attention, from 1")
+    align_att_layer: int | None = _option(
+        None, "align_att: decoder layer of the attention, from 1; unset: what check_attention has found, else 4"
+    )
     drop_last_frame: bool = _option(True, "align_att: leave out the last frame, as the authors' code does")
     standardize: bool = _option(False, "align_att: standardise each frame's attention over the new tokens")
     wait_k: int = _option(3, "wait_k: source intervals that the target stays behind")
@@ -101,7 +103,7 @@ class DecodeConfig:
                 raise UserError(f"{option.name}: {value!r} is not one of {', '.join(choices)}")
             _check_type(option, value)
         for name, lowest in LOWEST.items():
-            if getattr(self, name) < lowest:
+            if getattr(self, name) is not None and getattr(self, name) < lowest:
                 raise UserError(f"{name}: must be at least {lowest}, not {getattr(self, name)}")
         if self.chunk_ms is not None and not 1 <= self.chunk_ms < float("inf"):
             raise UserError(f"chunk_ms: must be at least 1 ms, not {self.chunk_ms}")
@@ -127,10 +129,11 @@ class DecodeConfig:
         if self.end_detect is not None and self.search == "ibwbs":
             raise UserError("end_detect: ibwbs ends by its own rules; leave it out")
 
-    def filled(self, streaming: bool, natural_chunk_ms: float) -> "DecodeConfig":
-        """The config with what is unset decided by the model: whether its encoder streams, and its own `chunk_ms`."""
+    def filled(self, streaming: bool, natural_chunk_ms: float, attention_layer: int) -> "DecodeConfig":
+        """The config with what is unset decided by the model: whether its encoder streams, its `chunk_ms` and layer."""
         return dataclasses.replace(
             self,
+            align_att_layer=self.align_att_layer or attention_layer,
             chunk_ms=self.chunk_ms or (LONG_FORM_CHUNK_MS if self.long_form else natural_chunk_ms),
             repetition=streaming if self.repetition is None else self.repetition,
         )

@@ -56,7 +56,7 @@ class SimulSession:
     def __init__(self, model: SpeechTranslationModel, config: DecodeConfig | None = None, **options: object) -> None:
         self.model = model
         config = config if config is not None else make_config(options)
-        self.config = config.filled(model.streaming, model.natural_chunk_ms)
+        self.config = config.filled(model.streaming, model.natural_chunk_ms, model.attention_layer)
         self.chunk_ms = float(self.config.chunk_ms)
         self.frontend = model.frontend()
         self.encoder = model.encoder()

@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import json
 import logging
 import pickle
 from collections.abc import Iterable
@@ -33,6 +34,8 @@ from espnet_ext.model.vocabulary import Vocabulary
 from espnet_ext.model.weights import PRECISIONS
 
 FULL_CONTEXT_CHUNK_MS = 280.0
+ATTENTION_FILE = "attention.json"  # what check_attention has found, beside the weights
+DEFAULT_ATTENTION_LAYER = 4  # the papers'
 
 
 class SpeechTranslationModel:
@@ -51,11 +54,13 @@ class SpeechTranslationModel:
         precision: str = "float32",
         language_model: BatchScorerInterface | None = None,
         compiled: bool = False,
+        attention_layer: int | None = None,
     ) -> None:
         self.module = model.eval()
         self.vocabulary = vocabulary
         self.config = config or {}
         self.language_model = language_model
+        self.attention_layer = attention_layer or DEFAULT_ATTENTION_LAYER
         self.sos, self.eos = model.sos, model.eos
         self.streaming = isinstance(model.encoder, BLOCK_ENCODERS)
         if self.streaming and model.encoder.block_size <= 0:
@@ -96,6 +101,15 @@ class SpeechTranslationModel:
         """`chunk_ms` where none is asked for: the hop of a block encoder, 280 for a full-context one."""
         return self.hop_size * self.frame_ms if self.streaming else FULL_CONTEXT_CHUNK_MS
 
+    @property
+    def decoder_layers(self) -> int:
+        """Layers of the decoder whose attention can be had. Raises UserError when there are none."""
+        if self.decoder_weights is None:
+            raise UserError(
+                f"decoder: no attention can be had of this {type(self.module.decoder).__name__}; use another policy"
+            )
+        return len(self.decoder_weights.layers)
+
     def frontend(self) -> StreamingFrontend:
         """A streaming front end with the model's features and normalisation."""
         return StreamingFrontend(self.module.frontend, self.module.normalize)
@@ -129,17 +143,14 @@ class SpeechTranslationModel:
         return int((best != 0).sum())
 
     def _decoder(self, attention_layer: int | None) -> BatchScorerInterface:
-        if self.decoder_weights is not None:
-            layers = len(self.decoder_weights.layers)
-            if attention_layer is not None and attention_layer > layers:
-                raise UserError(f"align_att_layer: {attention_layer} is above the {layers} decoder layers of the model")
-            return CachedDecoder(self.decoder_weights, attention_layer)
-        if attention_layer is not None:
+        if attention_layer is not None and attention_layer > self.decoder_layers:
             raise UserError(
-                f"policy align_att: no attention can be had of this {type(self.module.decoder).__name__}; "
-                "use another --policy"
+                f"align_att_layer: {attention_layer} is above the {self.decoder_layers} decoder layers of the model; "
+                "check_attention finds the one to use"
             )
-        return self.module.decoder
+        if self.decoder_weights is None:
+            return self.module.decoder
+        return CachedDecoder(self.decoder_weights, attention_layer)
 
     def _language_model(self) -> BatchScorerInterface:
         if self.language_model is None:
@@ -195,7 +206,18 @@ def load_model(
     language_model = None
     if lm_train_config is not None:
         language_model = _load_language_model(lm_train_config, lm_file, config["token_list"]).to(device)
-    return SpeechTranslationModel(module.to(device), vocabulary, config, precision, language_model, compiled)
+    layer = _recommended_layer(Path(st_model_file).with_name(ATTENTION_FILE))
+    return SpeechTranslationModel(module.to(device), vocabulary, config, precision, language_model, compiled, layer)
+
+
+def _recommended_layer(path: Path) -> int | None:
+    """The layer that check_attention has written, if it has found one."""
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["recommended_layer"]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        raise UserError(f"{path}: not written by check_attention; remove it") from None
 
 
 def _load_language_model(train_config: str | Path, file: str | Path, tokens: list[str]) -> torch.nn.Module:

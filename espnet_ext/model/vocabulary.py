@@ -26,6 +26,10 @@ class Vocabulary:
         """Detokenised text of token ids, without blanks at its ends."""
         return self.tokenizer.tokens2text(self.converter.ids2tokens(list(ids))).strip()
 
+    def tokens(self, text: str) -> list[int]:
+        """Token ids of a text."""
+        return self.converter.tokens2ids(self.tokenizer.text2tokens(text))
+
     def starts_word(self, token: int) -> bool:
         """Whether a word ends before this token."""
         surface = self.token_list[token]

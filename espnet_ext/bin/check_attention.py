@@ -1,0 +1,108 @@
+"""Can AlignAtt and StreamAtt work with this model? Measures the cross attention of every decoder layer.
+
+Reference translations are forced through the decoder. Prints JSON: for each layer how monotonic its peaks are (their
+correlation with the tokens' order) and how sharp (share of the weight near the peak), the layer to use
+(`recommended_layer`, null when none will do), and `p_eos`, the probability of the end symbol at the end of an
+utterance when the audio of the next one follows. Writes the same as attention.json beside the model, where decoding
+finds the layer.
+"""
+
+import json
+import logging
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import torch
+
+from espnet_ext.bin.model_options import add_model_options, load_model_from_args, select_recordings, set_up_process
+from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.errors import UserError
+from espnet_ext.evaluation.attention import measure, recommend
+from espnet_ext.files import atomic_write, read_table
+from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.model.espnet_st import ATTENTION_FILE
+from espnet_ext.progress import progress
+
+HIGH_P_EOS = 0.5
+
+
+def get_parser() -> ArgumentParser:
+    """The command's options."""
+    parser = ArgumentParser(prog="check_attention", description=__doc__)
+    add_model_options(parser)
+    group = parser.add_argument_group("input")
+    group.add_argument("--wav_scp", required=True, help="the audio")
+    group.add_argument("--segments", help="Kaldi segments: use these parts of the recordings")
+    group.add_argument("--text", required=True, help="their translations, by id")
+    group.add_argument("--utterances", type=int, default=20, help="use the first so many")
+    return parser
+
+
+@torch.inference_mode()
+def memory_of(model: SpeechTranslationModel, samples: np.ndarray) -> torch.Tensor:
+    """Encoder memory `(T, D)` of a whole utterance."""
+    return model.encoder().push(model.frontend().push(torch.from_numpy(samples), final=True), final=True)
+
+
+@torch.inference_mode()
+def forced(
+    model: SpeechTranslationModel, memory: torch.Tensor, tokens: Sequence[int]
+) -> tuple[list[np.ndarray], float]:
+    """Each layer's attention `(tokens, T)` when the tokens are forced, and the probability of the end after them."""
+    prefix = torch.tensor([model.sos, *tokens], device=memory.device)
+    weights = []
+    for layer in range(1, model.decoder_layers + 1):
+        decoder = model.scorers(["decoder"], layer)["decoder"]
+        scores, _ = decoder.score_prefix(prefix, memory)
+        weights.append(decoder.attention[:-1].cpu().numpy())
+    return weights, float(scores[-1, model.eos].exp())
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, print and write. Raises UserError for bad input and for a decoder that shows no attention."""
+    args = get_parser().parse_args(argv)
+    set_up_process()
+    recordings = select_recordings(args.wav_scp, args.segments, None)[: args.utterances]
+    texts = read_table(args.text)
+    for recording in recordings:
+        if recording.key not in texts:
+            raise UserError(f"{args.text}: no translation of {recording.key!r}")
+    model = load_model_from_args(args)
+    audio = [recording.read() for recording in recordings]
+    tokens = [model.vocabulary.tokens(texts[recording.key]) for recording in recordings]
+    utterances = []
+    for samples, ids in progress(list(zip(audio, tokens, strict=True)), len(audio), "forcing"):
+        memory = memory_of(model, samples)
+        if len(memory) > 1 and ids:
+            utterances.append(forced(model, memory, ids)[0])
+    if not utterances:
+        raise UserError(f"{args.wav_scp}: no utterance that is long enough")
+    ends = [
+        forced(model, memory_of(model, np.concatenate([first, second])), ids)[1]
+        for (first, second), ids in zip(pairwise(audio), tokens, strict=False)
+    ]
+    layers = measure(list(zip(*utterances, strict=True)))
+    report = {
+        "layers": layers,
+        "recommended_layer": recommend(layers),
+        "p_eos": round(fmean(ends), 3) if ends else None,
+        "utterances": len(utterances),
+    }
+    if report["recommended_layer"] is None:
+        logging.warning("no layer's attention follows the audio: AlignAtt and StreamAtt will not work with this model")
+    if report["p_eos"] is not None and report["p_eos"] > HIGH_P_EOS:
+        logging.warning(
+            "the model ends after a sentence (p %.2f) though audio is left: long-form translation will stall; "
+            "train on segments of several sentences",
+            report["p_eos"],
+        )
+    with atomic_write(Path(args.st_model_file).with_name(ATTENTION_FILE)) as stream:
+        json.dump(report, stream, indent=1)
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    run(main)
