@@ -12,6 +12,7 @@ from espnet_ext.errors import UserError
 from espnet_ext.files import read_table
 
 SAMPLE_RATE = 16000
+BLOCK_S = 10
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,17 @@ class Recording:
 
     def read(self) -> np.ndarray:
         """Samples `(N,)`, float32, mono, 16 kHz. Raises UserError naming the key and the file."""
+        return np.concatenate([np.zeros(0, np.float32), *self.blocks()])
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The same piece by piece, `BLOCK_S` seconds of a file in memory at a time."""
         if _is_archive(self.source):
             samples = self._read_archive()
             first = 0 if self.start is None else round(self.start * SAMPLE_RATE)
             last = len(samples) if self.end is None else round(self.end * SAMPLE_RATE)
             self._check_range(first, last, len(samples))
-            return samples[first:last]
+            yield samples[first:last]
+            return
         try:
             with soundfile.SoundFile(self.source) as sound:
                 self._check_format(sound.samplerate, sound.channels)
@@ -38,12 +44,18 @@ class Recording:
                 last = sound.frames if self.end is None else round(self.end * SAMPLE_RATE)
                 self._check_range(first, last, sound.frames)
                 sound.seek(first)
-                samples = sound.read(last - first, dtype="float32")
+                left = last - first
+                while left:
+                    samples = sound.read(min(left, BLOCK_S * SAMPLE_RATE), dtype="float32")
+                    if not len(samples):
+                        break
+                    left -= len(samples)
+                    yield samples
         except (soundfile.SoundFileError, OSError) as error:
             raise UserError(f"{self.key}: cannot read audio {self.source}: {error}") from error
-        if len(samples) != last - first:
-            raise UserError(f"{self.key}: {self.source} is cut short: {len(samples)} of {last - first} samples")
-        return samples
+        if left:
+            read = last - first - left
+            raise UserError(f"{self.key}: {self.source} is cut short: {read} of {last - first} samples")
 
     def _read_archive(self) -> np.ndarray:
         try:

@@ -141,7 +141,8 @@ def _decode(
 ) -> None:
     for recording in progress(_remaining(recordings, log), len(recordings) - len(log.done), "decoding"):
         session.reset(recording.key)
-        session.push(recording.read())
+        for samples in recording.blocks():
+            session.push(samples)
         session.finish()
         log.write(
             Instance(

@@ -76,6 +76,18 @@ def test_stats_are_the_sums_of_the_lines(decode):
     assert stats["versions"]["espnet"]
 
 
+def test_a_talk_is_translated_while_it_is_read(decode, data, speech):
+    """A file of half a minute: what is put out does not wait for its end, and the session forgets."""
+    soundfile.write(data / "talk.wav", np.concatenate([speech(3.0, seed) for seed in range(9)]), 16000)
+    (data / "segments").write_text("u1 talk 0 27\n")
+    options = "--long_form true --policy align_att --align_att_layer 2 --align_att_f 2 --max_audio_s 5 --n_words 3"
+    (instance,) = read_instances(decode(*options.split()) / "instances.log")
+    assert instance.source_length == 27000 and len(instance.steps) == 28
+    assert instance.delays[0] < instance.delays[-1]
+    work = [step.encoded_frames for step in instance.steps]
+    assert max(work) < 5 * 25 * 3
+
+
 def test_an_interrupted_run_goes_on_to_the_same_end(decode):
     whole = without_times(decode(*HOLD))
     out = decode(*HOLD, output="again")
