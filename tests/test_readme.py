@@ -1,5 +1,6 @@
-"""Every command of the README runs. The slow ones use the models that the main job has trained."""
+"""Every command of the README and of docs/ on trained models runs, on those that the main job has trained."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -14,8 +15,16 @@ MAIN_JOB = "egs2/mustc_st_block/run.sh --corpus mini"
 TESTS = "tests/run.sh"
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+def blocks(language, text=README):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def run(script):
+    done = subprocess.run(
+        ["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_the_two_commands_stand_first_and_are_what_ci_runs():
@@ -34,11 +43,16 @@ def test_every_link_and_picture_exists():
 @pytest.mark.slow
 def test_the_commands_on_a_trained_model_run(tmp_path):
     script = "\n".join(blocks("bash")[2:]).replace("exp/my_decode", str(tmp_path / "decode"))
-    run = subprocess.run(
-        ["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
-    assert run.returncode == 0, run.stderr
-    assert '"violations": 0' in run.stdout
+    assert '"violations": 0' in run(script)
+
+
+@pytest.mark.slow
+def test_the_long_form_commands_translate_talks_and_score_them(tmp_path):
+    text = (ROOT / "docs" / "long_form.md").read_text(encoding="utf-8")
+    printed = run("\n".join(blocks("bash", text)).replace("exp/my_talks", str(tmp_path / "talks")))
+    assert "recommended_layer" in printed and "StreamLAAL" in printed
+    scores = json.loads((tmp_path / "talks" / "score" / "scores.json").read_text())
+    assert scores["BLEU"] > 20 and scores["n_scored"]["StreamLAAL"] > 0.8 * scores["n_total"]
 
 
 @pytest.mark.slow
