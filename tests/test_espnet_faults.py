@@ -24,6 +24,15 @@ def online_search(model, **options):
     )
 
 
+def test_mweralign_configures_the_root_logger_at_its_import():
+    """`espnet_ext.evaluation.segmentation` keeps it from doing so."""
+    count = "import logging; print(len(logging.root.handlers), file=sys.stderr)"
+    for module, handlers in (("mweralign", "1"), ("espnet_ext.evaluation.segmentation", "0")):
+        code = f"import sys, {module}; {count}"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stderr.strip() == handlers
+
+
 def test_espnet_waits_one_hop_more_than_its_encoder(tiny):
     """`espnet_ext.session` searches over all frames that the encoder has released."""
     search = online_search(tiny, block_size=8, hop_size=4, look_ahead=2)

@@ -1,18 +1,24 @@
 """Reference segments of talks, and the assignment of a talk's words to them."""
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import mweralign
 import yaml
 
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines, read_table
 from espnet_ext.log.units import split_units, uses_characters
+
+_present = logging.NullHandler()  # mweralign configures the root logger at its import unless a handler is there
+logging.root.addHandler(_present)
+import mweralign  # noqa: E402
+
+logging.root.removeHandler(_present)
 
 
 @dataclass(frozen=True)
