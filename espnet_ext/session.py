@@ -141,7 +141,7 @@ class SimulSession:
 
     def _flush(self) -> Expansions[Update]:
         first = len(self.units)
-        yield from self._run_step(len(self.buffer), final=True)
+        yield from self._run_last_step()
         while self._step_end(self.next_step) <= self.processed:
             self.next_step += 1
         for part in (self.frontend, self.encoder, self.search, self.policy, self.emitter):
@@ -151,14 +151,18 @@ class SimulSession:
 
     def _finish(self) -> Expansions[Update]:
         first = len(self.units)
-        yield from self._run_step(len(self.buffer), final=True)
+        yield from self._run_last_step()
         self.finished = True
         if not self.units:
             logging.warning("%s: empty translation (%.2f s of audio)", self.name, self.source_ms / 1000)
+        return self._update(first)
+
+    def _run_last_step(self) -> Expansions[None]:
+        """The step that ends a sentence or the stream."""
+        yield from self._run_step(len(self.buffer), final=True)
         if self.search.cut_repeats:
             limit = self.config.max_ngram_repeats
             logging.warning("%s: cut where an n-gram came more than %d times in a row", self.name, limit)
-        return self._update(first)
 
     @property
     def text(self) -> str:
