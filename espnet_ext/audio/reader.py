@@ -30,7 +30,7 @@ class Recording:
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The same piece by piece, `BLOCK_S` seconds of a file in memory at a time."""
-        if _is_archive(self.source):
+        if is_archive(self.source):
             samples = self._read_archive()
             first = 0 if self.start is None else round(self.start * SAMPLE_RATE)
             last = len(samples) if self.end is None else round(self.end * SAMPLE_RATE)
@@ -83,7 +83,8 @@ class Recording:
             )
 
 
-def _is_archive(source: str) -> bool:
+def is_archive(source: str) -> bool:
+    """Whether a value of wav.scp is a place in a Kaldi archive, `FILE:OFFSET`."""
     path, _, offset = source.rpartition(":")
     return bool(path) and offset.isdigit()
 
