@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from text_hygiene import changes, clean, lower_without_punctuation
 
-
 BLANKS = "\t\v\f\r\x1c\x85\xa0\u1680\u2000\u2009\u2028\u2029\u202f\u205f\u3000"
 UNSEEN = "\ufeff\u200b\u200e\u202e\u2060\xad\0\a\x7f\x9f"
 

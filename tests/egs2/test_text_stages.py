@@ -40,6 +40,11 @@ def test_a_soft_limit_takes_what_the_text_allows(tmp_path):
     assert len(bpe(write_text(tmp_path / "text", 60), tmp_path / "bpe", 4000, "--hard_vocab_limit", "false")) < 4000
 
 
+def test_a_very_long_line_is_not_left_out(tmp_path):
+    write_table(tmp_path / "text", {"long": "ß " * 5000, "short": "eins zwei drei"})
+    assert any("ß" in token for token in bpe(tmp_path / "text", tmp_path / "bpe", 30, "--hard_vocab_limit", "false"))
+
+
 def test_text_that_is_missing_or_empty_is_an_error(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         bpe(tmp_path / "text", tmp_path / "bpe", 50)

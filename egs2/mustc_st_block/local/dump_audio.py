@@ -107,6 +107,8 @@ def dump_talk(talk: Talk) -> tuple[bool, list[tuple[str, str, str]]]:
             stream.writelines(f"{line}\n" for line in lines)
         shutil.rmtree(talk.directory, ignore_errors=True)
         temporary.rename(talk.directory)
+    except (OSError, soundfile.LibsndfileError) as error:
+        raise UserError(f"{talk.directory}: cannot write audio: {error}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return False, talk.entries()

@@ -33,11 +33,11 @@ def in_parallel[I, R](function: Callable[[I], R], items: Sequence[I], nj: int, n
     jobs = min(nj, len(items))
     if jobs < nj:
         say(f"{len(items)} {name}, so {jobs} jobs instead of {nj}")
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin_child) as pool:
-        try:
-            for future in as_completed([pool.submit(function, item) for item in items]):
-                yield future.result()
-        except BrokenProcessPool:
-            raise UserError("a job was killed, perhaps for memory; run again, with a smaller --nj") from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin_child)
+    try:
+        for future in as_completed([pool.submit(function, item) for item in items]):
+            yield future.result()
+    except BrokenProcessPool:
+        raise UserError("a job was killed, perhaps for memory; run again, with a smaller --nj") from None
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -10,7 +10,7 @@ from kaldi_dir import SOURCE_TEXT, target_text, validate, write_speakers, write_
 from mustc_release import SPLITS, find_release
 from mustc_split import Note, Split, read_split
 from parallel import in_parallel
-from step import Step, new_directory, say
+from step import Step, locked, new_directory, say
 from text_hygiene import lower_without_punctuation
 
 from espnet_ext.cli import ArgumentParser, run
@@ -93,6 +93,31 @@ def summary(split: Split, directory: Path) -> None:
         say(f"{directory}: {action}: {', '.join(reasons)} (listed in {REPORT})")
 
 
+def write_directories(splits: dict[str, Split], data_dir: Path, lang: str, nj: int) -> list[Path]:
+    """Write the directories of all splits and remove those of splits that only an earlier release had."""
+    outputs: list[Path] = []
+    for name, split in splits.items():
+        directory, talks = data_dir / f"{name}.en-{lang}", data_dir / f"{name}.en-{lang}_talks"
+        with new_directory(directory) as temporary:
+            if name == "train":
+                wav_scp = {talk: recording.path for talk, recording in split.recordings.items()}
+            else:
+                wav_scp = converted(split, directory, temporary, nj)
+            write_split(split, temporary, wav_scp, lang)
+            validate(temporary)
+        outputs += [path for path in directory.rglob("*") if path.is_file()]
+        if name != "train":
+            with new_directory(talks) as temporary:
+                write_talks(split, temporary, wav_scp, lang)
+                validate(temporary)
+            outputs += talks.iterdir()
+        summary(split, directory)
+    for name in set(SPLITS) - set(splits):
+        for suffix in ("", "_talks"):
+            shutil.rmtree(data_dir / f"{name}.en-{lang}{suffix}", ignore_errors=True)
+    return outputs
+
+
 def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
@@ -118,28 +143,9 @@ def main(argv: list[str] | None = None) -> None:
     step = Step(args.data_dir / f".prepared.en-{lang}", settings, texts)
     if step.is_done(f"{args.data_dir}/*.en-{lang}"):
         return
-    outputs = []
-    for name, split in {split: read_split(release, split, lang) for split in splits}.items():
-        directory = args.data_dir / f"{name}.en-{lang}"
-        with new_directory(directory) as temporary:
-            if name == "train":
-                wav_scp = {talk: recording.path for talk, recording in split.recordings.items()}
-            else:
-                wav_scp = converted(split, directory, temporary, args.nj)
-            write_split(split, temporary, wav_scp, lang)
-            validate(temporary)
-        outputs += [path for path in directory.rglob("*") if path.is_file()]
-        if name != "train":
-            talks = args.data_dir / f"{name}.en-{lang}_talks"
-            with new_directory(talks) as temporary:
-                write_talks(split, temporary, wav_scp, lang)
-                validate(temporary)
-            outputs += talks.iterdir()
-        summary(split, directory)
-    for name in set(SPLITS) - set(splits):  # of a release prepared before
-        for suffix in ("", "_talks"):
-            shutil.rmtree(args.data_dir / f"{name}.en-{lang}{suffix}", ignore_errors=True)
-    step.finish(sorted(outputs))
+    read = {split: read_split(release, split, lang) for split in splits}
+    with locked(args.data_dir / f"prepared.en-{lang}"):
+        step.finish(sorted(write_directories(read, args.data_dir, lang, args.nj)))
 
 
 if __name__ == "__main__":
