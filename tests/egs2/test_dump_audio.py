@@ -154,6 +154,16 @@ def test_a_killed_dump_goes_on_and_does_not_believe_half_a_talk(release, prepare
         np.testing.assert_array_equal(again[utterance], samples)
 
 
+def test_a_talk_that_was_deleted_from_a_finished_dump_is_cut_again(prepare, tmp_path, capsys):
+    data, output = prepare() / "train.en-de", tmp_path / "dump"
+    whole = dump(data, output)
+    capsys.readouterr()
+    dump(data, output)
+    assert capsys.readouterr().out == f"done already: {output}\n"
+    shutil.rmtree(output / "audio" / "ted_00001")
+    assert dump(data, output).keys() == whole.keys()
+
+
 def test_killing_the_parent_leaves_no_job_behind_and_the_next_run_is_complete(release, prepare, tmp_path):
     for number in range(12):
         release.write_wav("train", f"ted_{number}.wav", 30.0)

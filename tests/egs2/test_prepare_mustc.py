@@ -1,9 +1,11 @@
 import os
+import re
 import shutil
 import struct
 import subprocess
 import sys
 
+import dump_audio
 import mustc_split
 import numpy as np
 import prepare_mustc
@@ -438,3 +440,14 @@ def test_the_same_bytes_under_every_locale(release, tmp_path):
     keys = [line.split(b" ")[0] for line in written["C"]["train.en-de/utt2spk"].splitlines()]
     assert keys == sorted(keys)
     assert b"istanbul" in written["C"]["train.en-de/text.lc.rm.en"]
+
+
+def test_the_command_of_the_docs_checks_a_directory(prepare, tmp_path):
+    (command,) = re.findall(
+        r"`(python local/[^`]+)`", (RECIPE.parents[1] / "docs" / "data.md").read_text(encoding="utf-8")
+    )
+    prepare()
+    (tmp_path / "local").symlink_to(RECIPE / "local")
+    dump_audio.main(["--data", str(tmp_path / "data/dev.en-de"), "--output_dir", str(tmp_path / "dump/dev.en-de")])
+    checked = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert checked == "data/dev.en-de: valid, 2 utterances\ndump/dev.en-de: valid, 2 utterances\n"

@@ -174,7 +174,8 @@ def main(argv: list[str] | None = None) -> None:
     with locked(output):
         step.resume(output)
         dump(data, output, args.audio_format, args.nj)
-        step.finish(path for path in output.iterdir() if path.is_file() and not path.name.startswith("."))
+        tables = [path for path in output.iterdir() if path.is_file() and not path.name.startswith(".")]
+        step.finish([*tables, *(output / "audio").glob(f"*/{INDEX}")])
 
 
 if __name__ == "__main__":
