@@ -1,10 +1,10 @@
 """Stage 1 on a release of MuST-C's size, and stage 3 on a short and a very long talk, generated for the purpose.
 
 The recordings are silence that takes no room on the disk; stage 1 reads their headers alone. Prints one JSON line:
-`stage1_s` and `stage1_mb`, wall time and peak memory of `local/prepare_mustc.py`; `yaml_s`, its reading of the yaml,
-and `yaml_whole_s`, PyYAML's CSafeLoader on the whole file; `stage3_mb_short` and `stage3_mb_long`, peak memory of
-`local/dump_audio.py`, one job, for one talk of `short_s` and `long_s` seconds, and `stage3_s_long`, its time for the
-long one.
+`stage1_s`, `stage1_cpu_s` and `stage1_mb`, wall and processor time and peak memory of `local/prepare_mustc.py`;
+`yaml_cpu_s`, its reading of the yaml, and `yaml_whole_cpu_s`, PyYAML's CSafeLoader on the whole file;
+`stage3_mb_short` and `stage3_mb_long`, peak memory of `local/dump_audio.py`, one job, for one talk of `short_s` and
+`long_s` seconds, and `stage3_s_long`, `stage3_cpu_s_long`, its times for the long one.
 """
 
 import json
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -35,7 +36,7 @@ LAUNCHER = """
 import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=sys.stderr)
 _, status, usage = os.wait4(process.pid, 0)
-print(usage.ru_maxrss)
+print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 sys.exit(status != 0)
 """
 
@@ -78,31 +79,32 @@ def write_split(data: Path, split: str, segments: int, talks: int) -> None:
                     stream.write(" ".join(chance.choices(WORDS, k=17)).capitalize() + ".\n")
 
 
-def measure(program: str, *options: object) -> tuple[float, float]:
-    """Wall seconds of a program of the recipe, and MB that the largest of its processes took."""
+def measure(program: str, *options: object) -> tuple[float, float, float]:
+    """Wall and processor seconds of a program of the recipe, and MB that the largest of its processes took."""
     begin = time.perf_counter()
     command = [sys.executable, "-c", LAUNCHER, sys.executable, str(RECIPE / "local" / program), *map(str, options)]
     process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return time.perf_counter() - begin, int(process.stdout) / 1024
+    cpu_s, peak_mb = map(float, process.stdout.split())
+    return time.perf_counter() - begin, cpu_s, peak_mb
 
 
-def prepare(directory: Path, segments: int, talks: int) -> tuple[float, float]:
+def prepare(directory: Path, segments: int, talks: int) -> tuple[float, float, float]:
     """Generate a release below `directory` and run stage 1 on it."""
     for split, size in (("train", (segments, talks)), ("dev", (10, 1)), ("tst-COMMON", (10, 1))):
         write_split(directory / "en-de" / "data", split, *size)
     return measure("prepare_mustc.py", "--mustc_dir", directory, "--tgt_lang", "de", "--data_dir", directory / "data")
 
 
-def dump(directory: Path) -> tuple[float, float]:
+def dump(directory: Path) -> tuple[float, float, float]:
     """Stage 3 of what `prepare` has made."""
     return measure("dump_audio.py", "--data", directory / "data/train.en-de", "--output_dir", directory / "dump")
 
 
-def seconds(function: object, *arguments: object) -> float:
-    """Wall seconds of a call."""
-    begin = time.perf_counter()
+def cpu_seconds(function: Callable, *arguments: object) -> float:
+    """Processor seconds of a call."""
+    begin = time.process_time()
     function(*arguments)
-    return time.perf_counter() - begin
+    return round(time.process_time() - begin, 1)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -111,16 +113,16 @@ def main(argv: list[str] | None = None) -> None:
     report: dict[str, object] = {"segments": args.segments, "talks": args.talks}
     with tempfile.TemporaryDirectory() as name:
         full, short, long = (Path(name) / size for size in ("full", "short", "long"))
-        stage1_s, stage1_mb = prepare(full, args.segments, args.talks)
+        wall_s, cpu_s, peak_mb = prepare(full, args.segments, args.talks)
+        report |= {"stage1_s": round(wall_s, 1), "stage1_cpu_s": round(cpu_s, 1), "stage1_mb": round(peak_mb)}
         entries = full / "en-de/data/train/txt/train.yaml"
-        report |= {"stage1_s": round(stage1_s, 1), "stage1_mb": round(stage1_mb)}
-        report["yaml_s"] = round(seconds(read_entries, entries), 1)
-        report["yaml_whole_s"] = round(seconds(yaml.load, entries.read_bytes(), yaml.CSafeLoader), 1)
+        report["yaml_cpu_s"] = cpu_seconds(read_entries, entries)
+        report["yaml_whole_cpu_s"] = cpu_seconds(yaml.load, entries.read_bytes(), yaml.CSafeLoader)
         for key, directory, segments in (("short", short, SHORT_SEGMENTS), ("long", long, args.long_segments)):
             prepare(directory, segments, 1)
-            stage3_s, stage3_mb = dump(directory)
-            report |= {f"{key}_s": (segments + 1) * SEGMENT_S, f"stage3_mb_{key}": round(stage3_mb)}
-        report["stage3_s_long"] = round(stage3_s, 1)
+            wall_s, cpu_s, peak_mb = dump(directory)
+            report |= {f"{key}_s": (segments + 1) * SEGMENT_S, f"stage3_mb_{key}": round(peak_mb)}
+        report |= {"stage3_s_long": round(wall_s, 1), "stage3_cpu_s_long": round(cpu_s, 1)}
     print(json.dumps(report))
 
 
