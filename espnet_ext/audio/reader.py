@@ -61,7 +61,7 @@ class Recording:
         try:
             value = kaldiio.load_mat(self.source)
         except (OSError, ValueError, RuntimeError, AssertionError) as error:
-            raise UserError(f"{self.key}: cannot read audio {self.source}: {error or 'no entry there'}") from error
+            raise UserError(f"{self.key}: cannot read audio {self.source}: {str(error) or 'no entry there'}") from error
         if not isinstance(value, tuple):
             raise UserError(f"{self.key}: {self.source} holds features, not audio")
         rate, samples = value if np.isscalar(value[0]) else value[::-1]
