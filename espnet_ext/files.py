@@ -29,21 +29,29 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:
         temporary.unlink(missing_ok=True)
 
 
-def read_lines(path: str | Path) -> list[str]:
-    """Lines of a UTF-8 text file, split at `\\n` alone (as Kaldi and `wc -l` do), a byte order mark removed.
+def read_raw_lines(path: str | Path) -> list[str]:
+    """Lines of a UTF-8 text file, split at `\\n` alone (as Kaldi and `wc -l` do), nothing else removed.
 
-    Raises UserError when the file is missing or is not UTF-8.
+    Raises UserError when the file is missing or, naming the line, is not UTF-8.
     """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        content = Path(path).read_bytes()
+        text = content.decode("utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a directory, a file is expected") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 at byte {error.start}") from None
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}:{line}: not UTF-8 at byte {error.start} of the file") from None
+    lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """`read_raw_lines` without a byte order mark and carriage returns before the line's end."""
+    lines = [line.removesuffix("\r") for line in read_raw_lines(path)]
+    return [lines[0].removeprefix("\ufeff"), *lines[1:]] if lines else lines
 
 
 def read_table(path: str | Path, allow_empty: bool = False) -> dict[str, str]:

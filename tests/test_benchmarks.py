@@ -18,6 +18,11 @@ pytestmark = pytest.mark.slow
         ("decoder_step", ["--longest", "3", "--repeats", "1"], {"ratio_100", "ratio_250", "ratio_750", "limit_ratio"}),
         ("decoder_step", ["--longest", "2", "--repeats", "1", "--precision", "int8"], {"alone_ms", "growth"}),
         ("session_pool", ["--repeats", "1"], {"ratio_1", "ratio_4", "ratio_16", "ratio_processes_16"}),
+        (
+            "data_preparation",
+            ["--segments", "60", "--talks", "3", "--long_segments", "40"],
+            {"stage1_s", "stage3_mb_long"},
+        ),
         ("end_to_end", ["--runs", "1", "--utterances", "2"], {"ratio_mini", "ratio_30s", "ratio_30s_search"}),
     ],
 )

@@ -21,7 +21,7 @@ option_names=${option_names//$'\n'/}
 help_message="Usage: $0 [--corpus mini|mustc] [options]
 
   --corpus mini|mustc       the synthetic mini corpus, made here, or MuST-C [${corpus}]
-  --mustc_dir DIR           MuST-C: the directory that holds en-de/data etc.
+  --mustc_dir DIR           MuST-C: the directory that holds en-de/data etc. or MUSTC_*_en-de.tar.gz [db.sh]
   --stage N --stop_stage M  run stages N to M [${stage} to ${stop_stage}]
   --tgt_lang \"de es fr\"     target languages [${tgt_lang}]
   --block_sizes \"20 32 40\"  encoder block sizes in frames of 40 ms, one model each [${block_sizes}]
@@ -29,7 +29,7 @@ help_message="Usage: $0 [--corpus mini|mustc] [options]
   --nj N                    parallel jobs [${nj}]
   --ngpu N                  GPUs for one training; 0 trains on the CPU [${ngpu}]
 Overriding conf/recipe.sh (MuST-C) and conf/mini/recipe.sh (mini):
-  --speed_perturb_factors \"0.9 1.0 1.1\"  --audio_format flac|wav  --max_duration SECONDS
+  --speed_perturb_factors \"0.9 1.0 1.1\"  --audio_format flac|wav|ark  --max_duration SECONDS
   --nbpe_src N  --nbpe_tgt N  --average_last N
   --asr_init \"SRC:DST[:EXCLUDE] ...\"  what the ST models take from the ASR model, as in ESPnet's --init_param
 
@@ -60,12 +60,15 @@ done
 . cmd.sh
 . "${conf}/recipe.sh"
 need_integer average_last 1 1000
+[[ "${audio_format}" =~ ^(flac|wav|ark)$ ]] || die "--audio_format '${audio_format}' is unknown: choose flac, wav or ark"
 if [ "${corpus}" = mustc ]; then
     corpus_dir=${mustc_dir:-${MUSTC}}
     for lang in ${tgt_lang}; do
-        [ "${stage}" -gt 1 ] || [ -d "${corpus_dir}/en-${lang}/data" ] || die "no MuST-C release at" \
-            "${corpus_dir}/en-${lang}/data: download it from mt.fbk.eu/must-c (licence: CC BY-NC-ND 4.0), unpack it and" \
-            "give the directory that holds en-${lang} as --mustc_dir, or use --corpus mini"
+        [ "${stage}" -gt 1 ] || [ -d "${corpus_dir}/en-${lang}/data" ] || [ -f "${corpus_dir}" ] ||
+            compgen -G "${corpus_dir}/*en-${lang}.tar.gz" >/dev/null || die "no MuST-C release at" \
+            "${corpus_dir}/en-${lang}/data: download MUSTC_v1.0_en-${lang}.tar.gz from mt.fbk.eu/must-c (licence:" \
+            "CC BY-NC-ND 4.0) and give the directory that holds it, or the unpacked en-${lang}, as --mustc_dir, or use" \
+            "--corpus mini"
     done
 else
     corpus_dir=${MINI}
@@ -102,7 +105,7 @@ for lang in ${tgt_lang}; do
     training=(--tgt_lang "${lang}" --train_dir "dump/${train}" --dev_dir "dump/dev.${pair}" --token_dir "${tokens}")
 
     if ((stage <= 1)); then
-        ${cpu_cmd} python local/prepare_mustc.py --mustc_dir "${corpus_dir}" --tgt_lang "${lang}"
+        ${cpu_cmd} python local/prepare_mustc.py --mustc_dir "${corpus_dir}" --tgt_lang "${lang}" --nj "${nj}"
     fi
     if at_stage 2 "speed perturbation of ${pair}: ${speed_perturb_factors:-none}" && [ -n "${speed_perturb_factors}" ]; then
         # shellcheck disable=SC2086

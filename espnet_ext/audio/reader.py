@@ -30,7 +30,7 @@ class Recording:
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The same piece by piece, `BLOCK_S` seconds of a file in memory at a time."""
-        if _is_archive(self.source):
+        if is_archive(self.source):
             samples = self._read_archive()
             first = 0 if self.start is None else round(self.start * SAMPLE_RATE)
             last = len(samples) if self.end is None else round(self.end * SAMPLE_RATE)
@@ -60,8 +60,8 @@ class Recording:
     def _read_archive(self) -> np.ndarray:
         try:
             value = kaldiio.load_mat(self.source)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise UserError(f"{self.key}: cannot read audio {self.source}: {error}") from error
+        except (OSError, ValueError, RuntimeError, AssertionError) as error:
+            raise UserError(f"{self.key}: cannot read audio {self.source}: {str(error) or 'no entry there'}") from error
         if not isinstance(value, tuple):
             raise UserError(f"{self.key}: {self.source} holds features, not audio")
         rate, samples = value if np.isscalar(value[0]) else value[::-1]
@@ -83,7 +83,8 @@ class Recording:
             )
 
 
-def _is_archive(source: str) -> bool:
+def is_archive(source: str) -> bool:
+    """Whether a value of wav.scp is a place in a Kaldi archive, `FILE:OFFSET`."""
     path, _, offset = source.rpartition(":")
     return bool(path) and offset.isdigit()
 

@@ -14,18 +14,18 @@ RATE = 16000
 
 
 class Release:
-    """Writes `en-de/data` under a directory: one talk of `seconds` a split, two good segments, to be spoiled."""
+    """Writes `en-XX/data` under a directory: one talk a split, two good segments, to be spoiled."""
 
     SPLITS = ("train", "dev", "tst-COMMON", "tst-HE")
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, lang: str = "de") -> None:
+        self.root, self.lang = root, lang
         for split in self.SPLITS:
             self.write_wav(split, "ted_1.wav", seconds=4.0)
             self.write_split(split, ["{duration: 1.5, offset: 0.25, wav: ted_1.wav}", self.segment(2.0, 1.5)])
 
     def data(self, split: str) -> Path:
-        return self.root / "en-de" / "data" / split
+        return self.root / f"en-{self.lang}" / "data" / split
 
     @staticmethod
     def segment(offset: object, duration: object, wav: str = "ted_1.wav") -> str:
@@ -45,8 +45,8 @@ class Release:
         en = en or [f"Don't panic, number {i}!" for i in range(len(entries))]
         de = de or [f"Keine Panik, Nummer {i}!" for i in range(len(entries))]
         (txt / f"{split}.yaml").write_text("".join(f"- {entry}\n" for entry in entries), encoding="utf-8")
-        (txt / f"{split}.en").write_text("".join(f"{line}\n" for line in en), encoding="utf-8")
-        (txt / f"{split}.de").write_text("".join(f"{line}\n" for line in de), encoding="utf-8")
+        (txt / f"{split}.en").write_text("".join(f"{line}\n" for line in en), encoding="utf-8", newline="")
+        (txt / f"{split}.{self.lang}").write_text("".join(f"{line}\n" for line in de), encoding="utf-8", newline="")
 
 
 @pytest.fixture

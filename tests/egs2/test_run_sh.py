@@ -29,6 +29,7 @@ def run_sh(*options, cwd="/"):
         (["--tgt_lang", " "], "--tgt_lang is empty"),
         (["--systems", "longform"], "--systems longform: not available"),
         (["--nj", "0"], "--nj 0 is out of range"),
+        (["--audio_format", "mp3"], "--audio_format 'mp3' is unknown: choose flac, wav or ark"),
         (["de"], "unexpected argument 'de'"),
     ],
 )

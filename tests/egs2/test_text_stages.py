@@ -40,6 +40,11 @@ def test_a_soft_limit_takes_what_the_text_allows(tmp_path):
     assert len(bpe(write_text(tmp_path / "text", 60), tmp_path / "bpe", 4000, "--hard_vocab_limit", "false")) < 4000
 
 
+def test_a_very_long_line_is_not_left_out(tmp_path):
+    write_table(tmp_path / "text", {"long": "ß " * 5000, "short": "eins zwei drei"})
+    assert any("ß" in token for token in bpe(tmp_path / "text", tmp_path / "bpe", 30, "--hard_vocab_limit", "false"))
+
+
 def test_text_that_is_missing_or_empty_is_an_error(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         bpe(tmp_path / "text", tmp_path / "bpe", 50)
@@ -48,17 +53,21 @@ def test_text_that_is_missing_or_empty_is_an_error(tmp_path):
         bpe(tmp_path / "text", tmp_path / "bpe", 50)
 
 
-def test_the_length_filter_keeps_what_training_can_use(release, prepare, tmp_path):
+def test_the_length_filter_keeps_what_training_can_use(release, prepare, tmp_path, capsys):
     release.write_wav("train", "ted_1.wav", 40.0)
     entries = [release.segment(0, d) for d in (0.05, 1, 35, 2)]
     release.write_split("train", entries, en=["a", "b", "c", "♫"], de=["a", "b", "c", "d"])
     dump_audio(["--data", str(prepare() / "train.en-de"), "--output_dir", str(tmp_path / "org")])
     options = ["--dump", str(tmp_path / "org"), "--output_dir", str(tmp_path / "dump"), "--tgt_lang", "de"]
     filter_length.main([*options, "--max_s", "30"])
+    said = capsys.readouterr().out
+    assert "kept 1 of 4 utterances; 1 without text, 1 shorter than 0.1 s, 1 longer than 30 s" in said
     assert validate(tmp_path / "dump") == 1
     assert list(read_table(tmp_path / "dump" / "wav.scp")) == ["ted_00001_00002"]
     with pytest.raises(UserError, match="no utterance of 50"):
         filter_length.main([*options, "--min_s", "50", "--max_s", "60"])
+    with pytest.raises(UserError, match=r"needs text\.lc\.rm\.en and text\.tc\.fr"):
+        filter_length.main([*options[:-1], "fr"])
 
 
 def test_a_frequent_word_that_no_other_contains_is_one_piece(tmp_path):

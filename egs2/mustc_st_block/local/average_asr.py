@@ -8,6 +8,7 @@ from espnet_jobs import limit_threads
 from kaldi_dir import SOURCE_TEXT, validate
 from step import Step, say
 
+from espnet_ext.audio.reader import Recording
 from espnet_ext.bin import average_checkpoints
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.files import atomic_write, read_table
@@ -18,7 +19,6 @@ BATCH = 16
 def greedy_ctc(model_dir: Path, wavs: list[str]) -> list[str]:
     """Transcripts of audio files: the best token of each frame, repetitions and blanks removed."""
     import sentencepiece
-    import soundfile
     import torch
     from espnet2.tasks.asr import ASRTask
     from torch.nn.utils.rnn import pad_sequence
@@ -28,7 +28,7 @@ def greedy_ctc(model_dir: Path, wavs: list[str]) -> list[str]:
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=config.bpemodel)
     texts = []
     for start in range(0, len(wavs), BATCH):
-        speech = [torch.from_numpy(soundfile.read(wav, dtype="float32")[0]) for wav in wavs[start : start + BATCH]]
+        speech = [torch.from_numpy(Recording(wav, wav).read()) for wav in wavs[start : start + BATCH]]
         with torch.inference_mode():
             encoded, lengths = model.encode(pad_sequence(speech, True), torch.tensor([len(s) for s in speech]))
             best = model.ctc.argmax(encoded)

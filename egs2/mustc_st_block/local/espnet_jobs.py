@@ -1,9 +1,7 @@
 """Running ESPnet's commands in forked processes that share one import of it, their output in log files."""
 
-import ctypes
 import multiprocessing
 import os
-import signal
 import sys
 import time
 import traceback
@@ -12,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaldi_dir import SOURCE_TEXT, target_text
+from parallel import die_with_parent
 
+from espnet_ext.audio.reader import is_archive
 from espnet_ext.errors import UserError
+from espnet_ext.files import read_table
 
 TAIL_LINES = 15
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 
 def _child(job: Job) -> None:
     """Run a job with both output streams in its log; dies with its parent, so that no orphan goes on writing."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent()
     with open(job.log, "a", encoding="utf-8") as stream:
         os.dup2(stream.fileno(), sys.stdout.fileno())
         os.dup2(stream.fileno(), sys.stderr.fileno())
@@ -141,11 +141,16 @@ class TrainData:
             options += [f"--{prefix}token_type", "bpe", f"--{prefix}token_list", str(directory / "tokens.txt")]
             options += [f"--{prefix}bpemodel", str(directory / "bpe.model")]
         for split, directory in (("train", self.train.resolve()), ("valid", self.dev.resolve())):
-            entries = [f"{directory}/wav.scp,speech,sound"]
+            entries = [f"{directory}/wav.scp,speech,{audio_type(directory / 'wav.scp')}"]
             entries += [f"{directory}/{name},{key},text" for key, name in self.texts().items()]
             for entry in entries:
                 options += [f"--{split}_data_path_and_name_and_type", entry]
         return options
+
+
+def audio_type(wav_scp: Path) -> str:
+    """ESPnet's name for what a wav.scp holds."""
+    return "kaldi_ark" if all(map(is_archive, read_table(wav_scp).values())) else "sound"
 
 
 def espnet_command(task: str) -> Callable[[list[str]], None]:

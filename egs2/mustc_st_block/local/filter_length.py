@@ -5,11 +5,10 @@ from pathlib import Path
 from kaldi_dir import SOURCE_TEXT, read_texts, target_text, validate, write_speakers, write_table
 from step import Step, new_directory, say
 
+from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_table
-
-SAMPLE_RATE = 16000
 
 
 def get_parser() -> ArgumentParser:
@@ -28,13 +27,20 @@ def main(argv: list[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     count = validate(args.dump)
     texts = read_texts(args.dump)
-    samples = {utterance: int(n) for utterance, n in read_table(args.dump / "utt2num_samples").items()}
+    needed = [texts.get(name) for name in (SOURCE_TEXT, target_text(args.tgt_lang))]
+    if None in needed:
+        raise UserError(f"{args.dump}: needs {SOURCE_TEXT} and {target_text(args.tgt_lang)}; run stages 1 to 3")
+    seconds = {u: int(n) / SAMPLE_RATE for u, n in read_table(args.dump / "utt2num_samples").items()}
     inputs = [args.dump / name for name in ("wav.scp", "utt2num_samples", *texts)]
     step = Step(args.output_dir / ".done", {"min_s": args.min_s, "max_s": args.max_s}, inputs)
     if step.is_done(args.output_dir):
         return
-    has_text = {u for u in samples if texts[SOURCE_TEXT][u] and texts[target_text(args.tgt_lang)][u]}
-    kept = {u for u in has_text if args.min_s <= samples[u] / SAMPLE_RATE <= args.max_s}
+    dropped = {
+        "without text": {u for u in seconds if not all(table[u] for table in needed)},
+        f"shorter than {args.min_s:g} s": {u for u, s in seconds.items() if s < args.min_s},
+        f"longer than {args.max_s:g} s": {u for u, s in seconds.items() if s > args.max_s},
+    }
+    kept = seconds.keys() - set().union(*dropped.values())
     if not kept:
         raise UserError(f"{args.dump}: no utterance of {args.min_s}-{args.max_s} s with text; see --min_s and --max_s")
     with new_directory(args.output_dir) as temporary:
@@ -46,7 +52,8 @@ def main(argv: list[str] | None = None) -> None:
             write_table(temporary / name, {u: text for u, text in table.items() if u in kept})
         validate(temporary)
     step.finish(path for path in args.output_dir.iterdir() if path.is_file())
-    say(f"{args.output_dir}: kept {len(kept)} of {count} ({count - len(has_text)} had no text)")
+    reasons = ", ".join(f"{len(utterances)} {reason}" for reason, utterances in dropped.items())
+    say(f"{args.output_dir}: kept {len(kept)} of {count} utterances; {reasons}")
 
 
 if __name__ == "__main__":

@@ -65,14 +65,20 @@ def read_texts(directory: Path) -> dict[str, dict[str, str]]:
 def validate(directory: Path) -> int:
     """Check a data directory and return its number of utterances.
 
-    Raises UserError when a table is missing, empty, unsorted, or does not hold the same keys as utt2spk, when a
-    segment's recording is unknown, or when spk2utt is not the inverse of utt2spk.
+    Raises UserError when a table is missing, empty, unsorted, or does not hold the same keys as utt2spk, when an id
+    holds white space or does not begin with its speaker (Kaldi's tools need both), when a segment's recording is
+    unknown, or when spk2utt is not the inverse of utt2spk.
     """
     if not (directory / "utt2spk").is_file():
         raise UserError(f"{directory}: not a data directory (no utt2spk); run stage 1")
     utt2spk = read_table(directory / "utt2spk")
     if not utt2spk:
         raise UserError(f"{directory}: the data directory is empty; run stage 1 again")
+    for utterance, speaker in utt2spk.items():
+        if f"{utterance} {speaker}".split() != [utterance, speaker]:
+            raise UserError(f"{directory}/utt2spk: {utterance!r} {speaker!r}: ids may not hold white space")
+        if not utterance.startswith(speaker):
+            raise UserError(f"{directory}/utt2spk: {utterance} does not begin with the id of its speaker, {speaker}")
     recordings = read_table(directory / "wav.scp")
     tables: dict[str, Mapping[str, object]] = {"utt2spk": utt2spk, **read_texts(directory)}
     if (directory / "segments").is_file():

@@ -1,141 +1,24 @@
-"""A MuST-C release directory to Kaldi data directories, one per split and one of whole talks."""
+"""A MuST-C release to Kaldi data directories, one per split, and one of whole talks per dev and test set."""
 
-import math
-import re
-import unicodedata
-from dataclasses import dataclass, field
+import shutil
+from collections import Counter
+from dataclasses import astuple, fields
 from pathlib import Path
 
-import soundfile
-import yaml
-from kaldi_dir import SOURCE_TEXT, Segment, target_text, validate, write_speakers, write_table
-from step import Step, new_directory, say
+from audio_files import AudioFile, convert
+from kaldi_dir import SOURCE_TEXT, target_text, validate, write_speakers, write_table
+from mustc_release import SPLITS, find_release
+from mustc_split import Note, Split, read_split
+from parallel import in_parallel
+from step import Step, locked, new_directory, say
+from text_hygiene import lower_without_punctuation
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import read_lines
+from espnet_ext.files import atomic_write
 
-SPLITS = ("train", "dev", "tst-COMMON", "tst-HE")
 OPTIONAL_SPLITS = ("tst-HE",)
-TALK_SPLITS = ("tst-COMMON",)
-# The release rounds offsets: ends a little behind the audio are cut to it, starts a little before 0 are moved to it.
-TOLERANCE_S = 0.05
-
-
-@dataclass
-class Split:
-    """One split as read: talks by id, segments and texts by utterance id, and what was dropped."""
-
-    recordings: dict[str, Path] = field(default_factory=dict)
-    segments: dict[str, Segment] = field(default_factory=dict)
-    source: dict[str, str] = field(default_factory=dict)
-    target: dict[str, str] = field(default_factory=dict)
-    dropped: dict[str, str] = field(default_factory=dict)
-
-
-def clean(text: str) -> str:
-    """Every run of white space (Unicode blanks and line separators too) to one blank."""
-    return " ".join(text.split())
-
-
-def lower_without_punctuation(text: str) -> str:
-    """`lc.rm`: lower case; only letters, marks, digits and apostrophes inside words stay."""
-    text = unicodedata.normalize("NFC", text).lower().replace("’", "'")
-    text = "".join(c if c == "'" or unicodedata.category(c)[0] in "LMN" else " " for c in text)
-    return clean(re.sub(r"(?<!\w)'|'(?!\w)", " ", text))
-
-
-def talk_id(wav: str) -> str:
-    """`ted_7.wav` to `ted_00007`: zero-padded, so that talks and their utterances sort alike in C order."""
-    return re.sub(r"\d+", lambda match: match[0].zfill(5), Path(wav).stem).replace(" ", "_")
-
-
-def load_entries(directory: Path, split: str, lang: str) -> tuple[list[dict], list[str], list[str]]:
-    """The yaml entries, English and target lines of a split. Raises UserError when their numbers differ."""
-    path = directory / f"{split}.yaml"
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader reads 230,000 entries in seconds
-    try:
-        with open(path, "rb") as stream:
-            entries = yaml.load(stream, Loader=loader) or []
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; is this an unpacked MuST-C release?") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not yaml: {error}") from None
-    source, target = (read_lines(directory / f"{split}.{language}") for language in ("en", lang))
-    for language, lines in (("en", source), (lang, target)):
-        if len(lines) != len(entries):
-            raise UserError(
-                f"{path} has {len(entries)} segments but {split}.{language} has {len(lines)} lines; unpack it again"
-            )
-    return entries, source, target
-
-
-def parse_entry(entry: dict, where: str) -> tuple[str, float, float]:
-    """(wav name, offset, duration) of a yaml entry. Raises UserError naming `where` and the key."""
-    try:
-        return str(entry["wav"]), float(entry["offset"]), float(entry["duration"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{where}: needs wav, offset and duration in seconds ({error!r})") from None
-
-
-def fit_segment(offset: float, duration: float, length: float | None) -> tuple[float, float] | str:
-    """(start, end) inside a recording of `length` seconds, or what is wrong with the segment."""
-    if length is None:
-        return "wav missing or unreadable"
-    if not (math.isfinite(offset) and math.isfinite(duration)):
-        return "offset or duration is not a finite number"
-    if duration <= 0:
-        return f"duration {duration} is not positive"
-    if offset < -TOLERANCE_S:
-        return f"negative offset {offset}"
-    start, end = max(offset, 0.0), offset + duration
-    if end > length + TOLERANCE_S:
-        return f"ends at {end:.3f} s, its wav at {length:.3f} s"
-    end = min(end, length)
-    return (start, end) if end > start else f"starts at {start:.3f} s, its wav ends at {length:.3f} s"
-
-
-def wav_length(path: Path) -> float | None:
-    """Length of an audio file in seconds, None when it cannot be read."""
-    try:
-        info = soundfile.info(str(path))
-    except soundfile.LibsndfileError:
-        return None
-    return info.frames / info.samplerate
-
-
-def read_split(release: Path, split: str, lang: str) -> Split:
-    """Read one split of `en-XX/data`. Raises UserError for a count mismatch, or a bad segment outside train."""
-    text_dir, wav_dir = release / split / "txt", release / split / "wav"
-    entries, source, target = load_entries(text_dir, split, lang)
-    if not entries:
-        raise UserError(f"{text_dir}/{split}.yaml: holds no segments")
-    result = Split()
-    lengths: dict[str, float | None] = {}
-    talk_of: dict[str, str] = {}
-    count: dict[str, int] = {}
-    for number, (entry, en, xx) in enumerate(zip(entries, source, target, strict=True), start=1):
-        where = f"{text_dir}/{split}.yaml: entry {number}"
-        wav, offset, duration = parse_entry(entry, where)
-        talk = talk_id(wav)
-        if talk_of.setdefault(talk, wav) != wav:
-            raise UserError(f"{where}: {wav} and {talk_of[talk]} get the same id {talk}; rename one of them")
-        if wav not in lengths:
-            lengths[wav] = wav_length(wav_dir / wav)
-        count[talk] = count.get(talk, 0) + 1
-        utterance = f"{talk}_{count[talk]:05d}"
-        span = fit_segment(offset, duration, lengths[wav])
-        if isinstance(span, str):
-            result.dropped[utterance] = f"{wav}: {span}"
-            if split != "train":
-                raise UserError(f"{where} ({wav}): {span}; a test or dev segment may not be dropped")
-            continue
-        result.recordings[talk] = (wav_dir / wav).resolve()
-        result.segments[utterance] = Segment(talk, *span)
-        result.source[utterance], result.target[utterance] = clean(en), clean(xx)
-    if not result.segments:
-        raise UserError(f"{text_dir}/{split}.yaml: no usable segment; the first: {next(iter(result.dropped.values()))}")
-    return result
+REPORT = "report.tsv"
 
 
 def write_texts(directory: Path, source: dict[str, str], target: dict[str, str], lang: str) -> None:
@@ -145,35 +28,104 @@ def write_texts(directory: Path, source: dict[str, str], target: dict[str, str],
     write_table(directory / SOURCE_TEXT, {u: lower_without_punctuation(text) for u, text in source.items()})
 
 
-def write_split(split: Split, directory: Path, lang: str) -> None:
+def write_report(path: Path, notes: list[Note]) -> None:
+    """Write what was not taken as it is, a line each, with a heading."""
+    with atomic_write(path) as stream:
+        stream.write("\t".join(f.name for f in fields(Note)) + "\n")
+        stream.writelines("\t".join(map(str, astuple(note))) + "\n" for note in notes)
+
+
+def write_split(split: Split, directory: Path, wav_scp: dict[str, Path], lang: str) -> None:
     """Write a segment-level data directory."""
-    write_table(directory / "wav.scp", split.recordings)
+    write_table(directory / "wav.scp", wav_scp)
     write_table(directory / "segments", split.segments)
     write_speakers(directory, {u: segment.recording for u, segment in split.segments.items()})
     write_texts(directory, split.source, split.target, lang)
-    if split.dropped:
-        write_table(directory / "dropped_segments", split.dropped)
+    write_report(directory / REPORT, split.notes)
 
 
-def write_talks(split: Split, directory: Path, lang: str) -> None:
-    """Write a talk-level data directory: one utterance a talk, its text the segments' texts in order of time."""
-    in_time = sorted(split.segments, key=lambda u: (split.segments[u].recording, split.segments[u].start))
+def write_talks(split: Split, directory: Path, wav_scp: dict[str, Path], lang: str) -> None:
+    """Write a talk-level data directory: one utterance a talk, its text the segments' texts in order of time.
+
+    `reference_segments` lists the segments in that order.
+    """
+    in_time = sorted(split.segments.items(), key=lambda item: (item[1].recording.encode(), item[1].start, item[1].end))
     joined: dict[str, dict[str, list[str]]] = {"source": {}, "target": {}}
-    for utterance in in_time:
+    for utterance, segment in in_time:
         for side, texts in (("source", split.source), ("target", split.target)):
-            joined[side].setdefault(split.segments[utterance].recording, []).append(texts[utterance])
-    source, target = ({talk: clean(" ".join(parts)) for talk, parts in joined[s].items()} for s in joined)
-    write_table(directory / "wav.scp", split.recordings)
-    write_speakers(directory, {talk: talk for talk in split.recordings})
+            joined[side].setdefault(segment.recording, []).append(texts[utterance])
+    source, target = ({talk: " ".join(filter(None, parts)) for talk, parts in joined[s].items()} for s in joined)
+    write_table(directory / "wav.scp", wav_scp)
+    write_speakers(directory, {talk: talk for talk in wav_scp})
     write_texts(directory, source, target, lang)
+    with atomic_write(directory / "reference_segments") as stream:
+        stream.writelines(f"{utterance} {segment}\n" for utterance, segment in in_time)
+
+
+def _convert(job: tuple[AudioFile, Path]) -> None:
+    convert(*job)
+
+
+def converted(split: Split, directory: Path, temporary: Path, nj: int) -> dict[str, Path]:
+    """wav.scp of a dev or test set: what is not mono at 16 kHz is converted into `audio/`, as decoding needs it."""
+    jobs = {t: (r, temporary / "audio" / f"{t}.wav") for t, r in split.recordings.items() if not r.is_mono_16k}
+    if jobs:
+        say(f"{directory}: converting {len(jobs)} of {len(split.recordings)} recordings to mono at 16 kHz")
+        for _ in in_parallel(_convert, list(jobs.values()), nj, "recordings to convert"):
+            pass
+    final = directory.resolve() / "audio"
+    return {t: final / f"{t}.wav" if t in jobs else r.path for t, r in split.recordings.items()}
+
+
+def summary(split: Split, directory: Path) -> None:
+    """Say what was kept, dropped and changed, and why."""
+    counts = Counter((note.action, note.reason) for note in split.notes)
+    per_action: dict[str, list[str]] = {}
+    for (action, reason), count in counts.most_common():
+        per_action.setdefault(action, []).append(f"{count} {reason}")
+    hours = sum(segment.end - segment.start for segment in split.segments.values()) / 3600
+    dropped = sum(count for (action, _), count in counts.items() if action == "dropped")
+    say(
+        f"{directory}: kept {len(split.segments)} of {len(split.segments) + dropped} segments, "
+        f"{len(split.recordings)} talks, {hours:.2f} h"
+    )
+    for action, reasons in per_action.items():
+        say(f"{directory}: {action}: {', '.join(reasons)} (listed in {REPORT})")
+
+
+def write_directories(splits: dict[str, Split], data_dir: Path, lang: str, nj: int) -> list[Path]:
+    """Write the directories of all splits and remove those of splits that only an earlier release had."""
+    outputs: list[Path] = []
+    for name, split in splits.items():
+        directory, talks = data_dir / f"{name}.en-{lang}", data_dir / f"{name}.en-{lang}_talks"
+        with new_directory(directory) as temporary:
+            if name == "train":
+                wav_scp = {talk: recording.path for talk, recording in split.recordings.items()}
+            else:
+                wav_scp = converted(split, directory, temporary, nj)
+            write_split(split, temporary, wav_scp, lang)
+            validate(temporary)
+        outputs += [path for path in directory.rglob("*") if path.is_file()]
+        if name != "train":
+            with new_directory(talks) as temporary:
+                write_talks(split, temporary, wav_scp, lang)
+                validate(temporary)
+            outputs += talks.iterdir()
+        summary(split, directory)
+    for name in set(SPLITS) - set(splits):
+        for suffix in ("", "_talks"):
+            shutil.rmtree(data_dir / f"{name}.en-{lang}{suffix}", ignore_errors=True)
+    return outputs
 
 
 def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--mustc_dir", type=Path, required=True, help="directory that holds en-XX/data")
+    parser.add_argument("--mustc_dir", type=Path, required=True, help="holds en-XX/data or MUSTC_*_en-XX.tar.gz")
     parser.add_argument("--tgt_lang", required=True, help="target language, for example de")
     parser.add_argument("--data_dir", type=Path, default=Path("data"), help="where the data directories go")
+    parser.add_argument("--unpack_dir", type=Path, default=Path("downloads/mustc"), help="where an archive is unpacked")
+    parser.add_argument("--nj", type=int, default=1, help="parallel jobs, for recordings that must be converted")
     return parser
 
 
@@ -181,32 +133,19 @@ def main(argv: list[str] | None = None) -> None:
     """Read every split first, so that a fault in any of them leaves nothing half-written; then write them."""
     args = get_parser().parse_args(argv)
     lang = args.tgt_lang
-    release = args.mustc_dir / f"en-{lang}" / "data"
-    if not release.is_dir():
-        raise UserError(
-            f"{release}: no MuST-C release for English to {lang}; download MUSTC en-{lang} (ict.fbk.eu/must-c), "
-            "unpack it and give the directory that holds en-XX as --mustc_dir, or use --corpus mini"
-        )
+    if not (lang.isascii() and lang.isalpha() and lang.islower()):
+        raise UserError(f"--tgt_lang {lang!r}: give a language as in the release's en-XX, for example de")
+    release = find_release(args.mustc_dir, lang, args.unpack_dir)
     splits = [split for split in SPLITS if split not in OPTIONAL_SPLITS or (release / split).is_dir()]
     texts = [release / split / "txt" / f"{split}.{end}" for split in splits for end in ("yaml", "en", lang)]
-    wavs = sorted((wav.name, wav.stat().st_size) for split in splits for wav in (release / split / "wav").glob("*"))
-    step = Step(args.data_dir / f".prepared.en-{lang}", {"release": str(release.resolve()), "wavs": wavs}, texts)
+    wavs = {str(wav): wav.stat() for split in splits for wav in sorted((release / split / "wav").glob("*"))}
+    settings = {"release": str(release.resolve()), "wavs": [(w, s.st_size, s.st_mtime_ns) for w, s in wavs.items()]}
+    step = Step(args.data_dir / f".prepared.en-{lang}", settings, texts)
     if step.is_done(f"{args.data_dir}/*.en-{lang}"):
         return
-    outputs = []
-    for name, split in {split: read_split(release, split, lang) for split in splits}.items():
-        targets = [(args.data_dir / f"{name}.en-{lang}", write_split)]
-        if name in TALK_SPLITS:
-            targets.append((args.data_dir / f"{name}.en-{lang}_talks", write_talks))
-        for directory, write in targets:
-            with new_directory(directory) as temporary:
-                write(split, temporary, lang)
-                validate(temporary)
-            outputs += sorted(path for path in directory.iterdir() if path.is_file())
-        hours = sum(segment.end - segment.start for segment in split.segments.values()) / 3600
-        dropped = f", {len(split.dropped)} bad segments dropped (dropped_segments)" if split.dropped else ""
-        say(f"{targets[0][0]}: {len(split.segments)} segments, {len(split.recordings)} talks, {hours:.2f} h{dropped}")
-    step.finish(outputs)
+    read = {split: read_split(release, split, lang) for split in splits}
+    with locked(args.data_dir / f"prepared.en-{lang}"):
+        step.finish(sorted(write_directories(read, args.data_dir, lang, args.nj)))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
             model_writer=model,
             model_type="unigram",
             vocab_size=nbpe,
+            max_sentence_length=max(len(line.encode()) for line in lines),  # longer ones would be left out
             character_coverage=1.0,
             hard_vocab_limit=hard_limit,
             seed_sentencepieces_file=seeds.name,
