@@ -90,7 +90,7 @@ def train(task: str, arguments: list[str], init_param: list[str], directory: Pat
     if init_param:
         from espnet_ext.bin.check_init import count_loaded
 
-        command([*arguments, "--dry_run", "true"])  # writes config.yaml
+        command([*arguments, "--dry_run", "true", "--ngpu", "0"])  # writes config.yaml
         for item in init_param:
             report = count_loaded(item, directory / "config.yaml")
             print(f"{INIT_PREFIX}{item.split(':', 1)[1]}: {report}", flush=True)
