@@ -153,7 +153,6 @@ train_family() (
             --stats_dir "exp/st_stats${suffix}.${pair}" "${options[@]}" --nj "${nj}" --ngpu "${ngpu}"
     fi
     if at_stage 10 "checkpoint averaging of ${pair}: ${average[*]#--}"; then
-        [ "$1" != offline ] || average+=(--utterances 0)
         ${cpu_cmd} python local/average_st.py --model_dirs "${models[@]}" "${average[@]}" --dump "dump/dev.${pair}" \
             --tgt_lang "${lang}" --nj "${nj}"
     fi

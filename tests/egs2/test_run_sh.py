@@ -27,6 +27,10 @@ def run_sh(*options, cwd="/"):
         (["--block_sizes", ""], "--block_sizes is empty"),
         (["--tgt_lang", " "], "--tgt_lang is empty"),
         (["--systems", "longform"], "--systems longform: not available"),
+        (
+            ["--systems", "offline"],
+            "--systems offline: no decoding yet (conf/mini/grid_offline.yaml); give --stop_stage",
+        ),
         (["--average_last", "0"], "--average_last 0 is out of range"),
         (["--average_last", "3", "--average_around_best", "3"], "--average_last and --average_around_best exclude"),
         (["--nj", "0"], "--nj 0 is out of range"),

@@ -44,7 +44,7 @@ def get_parser() -> ArgumentParser:
     average_checkpoints.add_rule(parser)
     parser.add_argument("--dump", type=Path, required=True, help="dumped dev set")
     parser.add_argument("--tgt_lang", required=True)
-    parser.add_argument("--utterances", type=int, default=100, help="dev utterances to translate, 0 for none")
+    parser.add_argument("--utterances", type=int, default=100, help="dev utterances to translate, evenly spread")
     parser.add_argument("--beam_size", type=int, default=2)
     parser.add_argument("--nj", type=int, default=1, help="parallel jobs")
     return parser
@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
     """Write model.pth and average.json into each directory that has none of these epochs yet."""
     args = get_parser().parse_args(argv)
     count = validate(args.dump)
-    chosen = range(0, count, -(-count // args.utterances)) if args.utterances else []
+    chosen = range(0, count, -(-count // args.utterances))
     wavs = [list(read_table(args.dump / "wav.scp").values())[i] for i in chosen]
     references = [list(read_table(args.dump / target_text(args.tgt_lang), True).values())[i] for i in chosen]
     single = "last" if args.around_best is None else "best"
@@ -71,31 +71,29 @@ def main(argv: list[str] | None = None) -> None:
         model = model_dir / "model.pth"
         average_checkpoints.write_average(epochs, model)
         other = epochs[-1] if single == "last" else average_checkpoints.best_checkpoint(model_dir)
-        for name, checkpoint in (("mean", model), (single, other)) if wavs else ():
+        for name, checkpoint in (("mean", model), (single, other)):
             work = partial(
                 offline_bleu, model_dir / "config.yaml", checkpoint, wavs, references, args.beam_size, args.tgt_lang
             )
             out = model_dir / "log" / f"bleu_{name}.json"
             jobs.append(Job(f"{model_dir.name} {name}", partial(work, out), out.with_suffix(".log")))
-    if jobs:
-        import espnet_ext.session  # noqa: F401 - imported once, shared by the processes
+    if not steps:
+        return
+    import espnet_ext.session  # noqa: F401 - imported once, shared by the processes
 
-        fail(run_jobs(jobs, args.nj))
+    fail(run_jobs(jobs, args.nj))
     for model_dir, (step, epochs) in steps.items():
-        record = {"epochs": epochs, "utterances": len(wavs), "dev_BLEU": None}
-        if wavs:
-            bleu = {n: json.loads(read_lines(model_dir / "log" / f"bleu_{n}.json")[0]) for n in ("mean", single)}
-            record["dev_BLEU"] = bleu
-            say(
-                f"{model_dir.name}: dev BLEU (offline, {len(wavs)} utterances) {bleu['mean']:.1f} for the mean of "
-                f"{len(epochs)} epochs, {bleu[single]:.1f} for the {single}"
-            )
-            fall = bleu[single] - bleu["mean"]
-            if fall > LARGEST_FALL:
-                say(f"warning: {model_dir.name}: averaging loses {fall:.1f} BLEU; average fewer epochs")
+        bleu = {n: json.loads(read_lines(model_dir / "log" / f"bleu_{n}.json")[0]) for n in ("mean", single)}
         with atomic_write(model_dir / "average.json") as stream:
-            json.dump(record, stream)
+            json.dump({"epochs": epochs, "utterances": len(wavs), "dev_BLEU": bleu}, stream)
         step.finish([model_dir / "model.pth", model_dir / "average.json"])
+        say(
+            f"{model_dir.name}: dev BLEU (offline, {len(wavs)} utterances) {bleu['mean']:.1f} for the mean of "
+            f"{len(epochs)} epochs, {bleu[single]:.1f} for the {single}"
+        )
+        fall = bleu[single] - bleu["mean"]
+        if fall > LARGEST_FALL:
+            say(f"warning: {model_dir.name}: averaging loses {fall:.1f} BLEU; average fewer epochs")
 
 
 if __name__ == "__main__":
