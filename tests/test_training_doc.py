@@ -28,10 +28,11 @@ def test_the_table_of_batches(family):
     (cells,) = re.findall(rf"^\| {family.rstrip('0123456789')}, an update of (\d+) s \| (.*) \|$", TEXT, re.M)
     for gpus, cell in zip((1, 2, 4, 8), cells[1].split(" | "), strict=True):
         options = gpu_options(config, gpus)
-        options = {k: str(v) for k, v in config.items()} | {
-            k.removeprefix("--"): v for k, v in zip(options[::2], options[1::2], strict=True)
+        given = {
+            key.removeprefix("--"): int(n) for key, n in zip(options[::2], options[1::2], strict=True) if n.isdigit()
         }
-        seconds, accum_grad = int(options["batch_bins"]) / 16000, int(options["accum_grad"])
+        batch_bins, accum_grad = ((config | given)[key] for key in ("batch_bins", "accum_grad"))
+        seconds = batch_bins / 16000
         assert cell == f"{seconds:.0f} / {seconds / gpus:.0f}, {accum_grad}"
         assert seconds * accum_grad == int(cells[0])
 

@@ -116,7 +116,7 @@ def test_it_goes_on_where_it_was_killed(dump, nllb, capfd):
     shutil.rmtree(dump.with_name("dump_kd"))
     capfd.readouterr()
     output = run(dump, nllb, "--nj", "3")
-    assert "2 of 5 sentences are translated" in capfd.readouterr().out
+    assert "2/5 sentences are translated" in capfd.readouterr().out
     assert {path.name: path.read_bytes() for path in output.glob("text.*")} == whole
 
 

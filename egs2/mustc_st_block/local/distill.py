@@ -5,6 +5,7 @@ Source: Kim and Rush 2016, as used by the StreamAtt paper, section 5.1. Each dis
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -81,7 +82,10 @@ def load(name: str, code: str, precision: str) -> tuple:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the jobs are forked
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers.utils import logging
 
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, src_lang=SOURCE_CODE)
         model = AutoModelForSeq2SeqLM.from_pretrained(name, dtype=getattr(torch, precision))
@@ -132,7 +136,8 @@ def complete(translations: Translations, sentences: list[str], code: str, args: 
     waiting = sorted((s for s in sentences if s not in found), key=lambda s: (-len(s), s))
     if not waiting:
         return found
-    say(f"{translations.directory}: {len(sentences) - len(waiting)} of {len(sentences)} sentences are translated")
+    done = len(sentences) - len(waiting)
+    say(f"{translations.directory}: {done}/{len(sentences)} sentences are translated")
     jobs = min(args.ngpu or args.nj, len(waiting))
     limit_threads(args.nj // jobs)
     model, tokenizer = load(args.model, code, "float16" if args.ngpu else "float32")
@@ -144,14 +149,14 @@ def complete(translations: Translations, sentences: list[str], code: str, args: 
             translate_all, waiting[job::jobs], translations.part(job), device, args.batch_size, model, call
         )
         work.append(Job(f"distillation job {job + 1}", run_job, translations.directory / "log" / f"{job + 1}.log"))
-    done = shown = 0
+    shown = done
 
     def on_line(job: Job, line: str) -> None:
         nonlocal done, shown
         done += int(line) if line.isdigit() else 0
-        if done * 20 // len(waiting) > shown:
-            shown = done * 20 // len(waiting)
-            say(f"{translations.directory}: {done}/{len(waiting)} sentences")
+        if (done - shown) * 20 >= len(sentences) or done == len(sentences) > shown:
+            shown = done
+            say(f"{translations.directory}: {done}/{len(sentences)} sentences")
 
     fail(run_jobs(work, jobs, on_line))
     return translations.gather()
