@@ -81,9 +81,12 @@ def load(name: str, code: str, precision: str) -> tuple:
     """Model and tokenizer of an NLLB-type checkpoint. Raises UserError when it is none or lacks a language."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the jobs are forked
     import torch
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-    from transformers.utils import logging
 
+    try:
+        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError as error:
+        raise UserError(f"distillation needs transformers ({error}); run tools/setup.sh") from None
     if not sys.stderr.isatty():
         logging.disable_progress_bar()
     try:
