@@ -14,8 +14,9 @@ block_sizes="20 40"
 systems=block
 nj=$(nproc)
 ngpu=0
-option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj ngpu
- speed_perturb_factors audio_format max_duration nbpe_src nbpe_tgt average_last asr_init"
+distill_model=
+option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj ngpu distill_model
+ speed_perturb_factors audio_format max_duration nbpe_src nbpe_tgt average_last average_around_best asr_init"
 option_names=${option_names//$'\n'/}
 
 help_message="Usage: $0 [--corpus mini|mustc] [options]
@@ -25,15 +26,16 @@ help_message="Usage: $0 [--corpus mini|mustc] [options]
   --stage N --stop_stage M  run stages N to M [${stage} to ${stop_stage}]
   --tgt_lang \"de es fr\"     target languages [${tgt_lang}]
   --block_sizes \"20 32 40\"  encoder block sizes in frames of 40 ms, one model each [${block_sizes}]
-  --systems block           families of systems [${systems}]
+  --systems \"block offline\"  families of systems: contextual block encoders, full-context Conformer [${systems}]
   --nj N                    parallel jobs [${nj}]
   --ngpu N                  GPUs for one training; 0 trains on the CPU [${ngpu}]
-Overriding conf/recipe.sh (MuST-C) and conf/mini/recipe.sh (mini):
+  --distill_model NAME|DIR  train ST also on translations of the transcripts by this NLLB-type model [none]
+Overriding recipe.sh and, for each family of systems, recipe_*.sh in conf/ (MuST-C) and conf/mini/ (mini):
   --speed_perturb_factors \"0.9 1.0 1.1\"  --audio_format flac|wav|ark  --max_duration SECONDS
-  --nbpe_src N  --nbpe_tgt N  --average_last N
+  --nbpe_src N  --nbpe_tgt N  --average_last N | --average_around_best N
   --asr_init \"SRC:DST[:EXCLUDE] ...\"  what the ST models take from the ASR model, as in ESPnet's --init_param
 
-Stages: 1 data  2 speed perturbation  3 audio dump  4 length filter  5 token lists  6 ASR statistics
+Stages: 1 data  2 speed perturbation  3 audio dump  4 length filter, distillation  5 token lists  6 ASR statistics
   7 ASR training  8 ST statistics  9 ST training  10 checkpoint averaging  11 decoding  12 scoring  13 report
 Every stage can be run alone and again: it goes on where it was and says what is done already."
 parse_options "$@"
@@ -54,12 +56,17 @@ for block in ${block_sizes}; do
     [ -f "${conf}/train_st_block${block}.yaml" ] || die "--block_sizes ${block}: no ${conf}/train_st_block${block}.yaml"
 done
 for system in ${systems:-none}; do
-    [ -f "${conf}/grid_${system}.yaml" ] || die "--systems ${system}: not available; choose block"
+    [ -f "${conf}/recipe_${system}.sh" ] || die "--systems ${system}: not available; choose block, offline"
+    ((stop_stage <= 10)) || [ -f "${conf}/grid_${system}.yaml" ] ||
+        die "--systems ${system}: no decoding yet (${conf}/grid_${system}.yaml); give --stop_stage 10"
 done
 . db.sh
 . cmd.sh
 . "${conf}/recipe.sh"
-need_integer average_last 1 1000
+[ -z "${average_last:-}" ] || need_integer average_last 1 1000
+[ -z "${average_around_best:-}" ] || need_integer average_around_best 1 1000
+[ -z "${average_last:-}" ] || [ -z "${average_around_best:-}" ] ||
+    die "--average_last and --average_around_best exclude each other"
 [[ "${audio_format}" =~ ^(flac|wav|ark)$ ]] || die "--audio_format '${audio_format}' is unknown: choose flac, wav or ark"
 if [ "${corpus}" = mustc ]; then
     corpus_dir=${mustc_dir:-${MUSTC}}
@@ -91,6 +98,68 @@ at_stage() {
 
 train_set=train
 [ -z "${speed_perturb_factors}" ] || train_set=train_sp
+st_train_set=${train_set}
+[ -z "${distill_model}" ] || st_train_set=${train_set}_kd
+
+# Usage: train_family FAMILY; stages 5 to 10 of the variables lang, pair, train and st_train. The settings of a family
+# hold in this subshell only.
+train_family() (
+    # shellcheck source=conf/recipe_block.sh
+    . "${conf}/recipe_$1.sh"
+    case $1 in
+        block)
+            suffix=
+            names=()
+            for block in ${block_sizes}; do names+=("block${block}"); done
+            ;;
+        offline)
+            suffix=_offline
+            names=(offline)
+            ;;
+    esac
+    average=(--last "${average_last:-}")
+    [ -z "${average_around_best:-}" ] || average=(--around_best "${average_around_best}")
+    not_needed=
+    [ -n "${asr_init}" ] || not_needed=": none, as asr_init is empty"
+    tokens=data/token_list${suffix}.${pair}
+    asr=exp/asr${suffix}.${pair}
+    models=()
+    for name in "${names[@]}"; do models+=("exp/st_${name}.${pair}"); done
+    data=(--tgt_lang "${lang}" --dev_dir "dump/dev.${pair}" --token_dir "${tokens}")
+
+    if at_stage 5 "token lists of ${pair}, $1"; then
+        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.lc.rm.en" --nbpe "${nbpe_src}" \
+            --output_dir "${tokens}/src"
+        ${cpu_cmd} python local/train_bpe.py --text "dump/${st_train}/text.tc.${lang}" --nbpe "${nbpe_tgt}" \
+            --output_dir "${tokens}/tgt"
+    fi
+    if at_stage 6 "ASR statistics of ${pair}, $1${not_needed}" && [ -n "${asr_init}" ]; then
+        ${cpu_cmd} python local/collect_stats.py --task asr "${data[@]}" --train_dir "dump/${train}" \
+            --config "${conf}/train_asr_$1.yaml" --output_dir "exp/asr_stats${suffix}.${pair}" --nj "${nj}"
+    fi
+    if at_stage 7 "ASR training of ${pair}, $1${not_needed}" && [ -n "${asr_init}" ]; then
+        ${train_cmd} python local/train_models.py --task asr "${data[@]}" --train_dir "dump/${train}" \
+            --stats_dir "exp/asr_stats${suffix}.${pair}" --model "${conf}/train_asr_$1.yaml" "${asr}" \
+            --nj "${nj}" --ngpu "${ngpu}"
+        ${cpu_cmd} python local/average_asr.py --model_dir "${asr}" "${average[@]}" --dump "dump/dev.${pair}" --nj "${nj}"
+    fi
+    if at_stage 8 "ST statistics of ${pair}, $1"; then
+        ${cpu_cmd} python local/collect_stats.py --task st "${data[@]}" --train_dir "dump/${st_train}" \
+            --config "${conf}/train_st_${names[0]}.yaml" --output_dir "exp/st_stats${suffix}.${pair}" --nj "${nj}"
+    fi
+    if at_stage 9 "ST training of ${pair}: ${names[*]}"; then
+        options=()
+        for name in "${names[@]}"; do options+=(--model "${conf}/train_st_${name}.yaml" "exp/st_${name}.${pair}"); done
+        [ -z "${asr_init}" ] || options+=(--init_param)
+        for part in ${asr_init}; do options+=("${asr}/model.pth:${part}"); done
+        ${train_cmd} python local/train_models.py --task st "${data[@]}" --train_dir "dump/${st_train}" \
+            --stats_dir "exp/st_stats${suffix}.${pair}" "${options[@]}" --nj "${nj}" --ngpu "${ngpu}"
+    fi
+    if at_stage 10 "checkpoint averaging of ${pair}: ${average[*]#--}"; then
+        ${cpu_cmd} python local/average_st.py --model_dirs "${models[@]}" "${average[@]}" --dump "dump/dev.${pair}" \
+            --tgt_lang "${lang}" --nj "${nj}"
+    fi
+)
 
 if at_stage 1 "data" && [ "${corpus}" = mini ]; then
     python local/make_mini_corpus.py --output_dir "${corpus_dir}" --tgt_lang "${tgt_lang}" --nj "${nj}"
@@ -99,10 +168,7 @@ fi
 for lang in ${tgt_lang}; do
     pair=en-${lang}
     train=${train_set}.${pair}
-    tokens=data/token_list.${pair}
-    models=()
-    for block in ${block_sizes}; do models+=("exp/st_block${block}.${pair}"); done
-    training=(--tgt_lang "${lang}" --train_dir "dump/${train}" --dev_dir "dump/dev.${pair}" --token_dir "${tokens}")
+    st_train=${st_train_set}.${pair}
 
     if ((stage <= 1)); then
         ${cpu_cmd} python local/prepare_mustc.py --mustc_dir "${corpus_dir}" --tgt_lang "${lang}" --nj "${nj}"
@@ -118,46 +184,16 @@ for lang in ${tgt_lang}; do
                 --audio_format "${audio_format}" --nj "${nj}"
         done
     fi
-    if at_stage 4 "length filter of ${pair}"; then
+    if at_stage 4 "length filter of ${pair}${distill_model:+, distillation with ${distill_model}}"; then
         for name in "${train}" "dev.${pair}"; do
             ${cpu_cmd} python local/filter_length.py --dump "dump/org/${name}" --output_dir "dump/${name}" \
                 --tgt_lang "${lang}" --max_s "${max_duration}"
         done
+        [ -z "${distill_model}" ] || ${train_cmd} python local/distill.py --dump "dump/${train}" \
+            --output_dir "dump/${st_train}" --work_dir "exp/distill.${pair}" --model "${distill_model}" \
+            --tgt_lang "${lang}" --nj "${nj}" --ngpu "${ngpu}"
     fi
-    if at_stage 5 "token lists of ${pair}"; then
-        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.lc.rm.en" --nbpe "${nbpe_src}" \
-            --output_dir "${tokens}/src"
-        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.tc.${lang}" --nbpe "${nbpe_tgt}" \
-            --output_dir "${tokens}/tgt"
-    fi
-    if at_stage 6 "ASR statistics of ${pair}"; then
-        ${cpu_cmd} python local/collect_stats.py --task asr "${training[@]}" --config "${conf}/train_asr_block.yaml" \
-            --output_dir "exp/asr_stats.${pair}" --nj "${nj}"
-    fi
-    if at_stage 7 "ASR training of ${pair}"; then
-        ${train_cmd} python local/train_models.py --task asr "${training[@]}" --stats_dir "exp/asr_stats.${pair}" \
-            --model "${conf}/train_asr_block.yaml" "exp/asr.${pair}" --nj "${nj}" --ngpu "${ngpu}"
-        ${cpu_cmd} python local/average_asr.py --model_dir "exp/asr.${pair}" --last "${average_last}" \
-            --dump "dump/dev.${pair}" --nj "${nj}"
-    fi
-    if at_stage 8 "ST statistics of ${pair}"; then
-        ${cpu_cmd} python local/collect_stats.py --task st "${training[@]}" \
-            --config "${conf}/train_st_block${block_sizes%% *}.yaml" --output_dir "exp/st_stats.${pair}" --nj "${nj}"
-    fi
-    if at_stage 9 "ST training of ${pair}, blocks ${block_sizes}"; then
-        options=()
-        for block in ${block_sizes}; do
-            options+=(--model "${conf}/train_st_block${block}.yaml" "exp/st_block${block}.${pair}")
-        done
-        options+=(--init_param)
-        for part in ${asr_init}; do options+=("exp/asr.${pair}/model.pth:${part}"); done
-        ${train_cmd} python local/train_models.py --task st "${training[@]}" --stats_dir "exp/st_stats.${pair}" \
-            "${options[@]}" --nj "${nj}" --ngpu "${ngpu}"
-    fi
-    if at_stage 10 "checkpoint averaging of ${pair}: last ${average_last}"; then
-        ${cpu_cmd} python local/average_st.py --model_dirs "${models[@]}" --last "${average_last}" \
-            --dump "dump/dev.${pair}" --tgt_lang "${lang}" --nj "${nj}"
-    fi
+    for system in ${systems}; do train_family "${system}"; done
     for system in ${systems}; do
         # shellcheck disable=SC2206
         grid=(--grid "${conf}/grid_${system}.yaml" --block_sizes ${block_sizes} --tgt_lang "${lang}" --nj "${nj}")

@@ -1,4 +1,4 @@
-"""Average the parameters of the last N epochs of an ESPnet training."""
+"""Average the parameters of N epochs of an ESPnet training: the last ones, or those around the best."""
 
 import re
 from pathlib import Path
@@ -8,19 +8,58 @@ from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write
 
 
-def last_epochs(directory: Path, count: int) -> list[Path]:
-    """The files of the last `count` epochs, oldest first. Raises UserError when one of them is not there."""
+def epochs(directory: Path) -> dict[int, Path]:
+    """The epoch files of a training directory by number."""
     numbers = {path: re.fullmatch(r"(\d+)epoch\.pth", path.name) for path in directory.glob("*epoch.pth")}
-    found = {int(match[1]): path for path, match in numbers.items() if match}
-    if len(found) < count:
-        raise UserError(f"{directory}: {len(found)} checkpoints (Nepoch.pth), --last asks for {count}; train longer")
-    wanted = range(max(found) - count + 1, max(found) + 1)
+    return {int(match[1]): path for path, match in numbers.items() if match}
+
+
+def best_checkpoint(directory: Path) -> Path:
+    """The epoch file that ESPnet's link to the best model points to, by the criterion of `best_model_criterion`.
+
+    Raises UserError when there is no such link, or one for each of several criteria.
+    """
+    links = [path for path in directory.glob("*.best.pth") if path.is_symlink()]
+    if len(links) != 1:
+        found = ", ".join(sorted(path.name for path in links)) or "none"
+        raise UserError(f"{directory}: one link to the best epoch (valid.*.best.pth) is needed, there are: {found}")
+    return directory / links[0].readlink().name
+
+
+def chosen_epochs(directory: Path, last: int | None, around_best: int | None) -> list[Path]:
+    """The files of the `last` epochs, or of the `around_best` epochs with the best one in their middle, oldest first.
+
+    Near an end of the training the window around the best epoch is moved inside. Raises UserError when one of the files
+    is not there.
+    """
+    option, count = ("--last", last) if last is not None else ("--around_best", around_best)
+    if count < 1 or (option == "--around_best" and count % 2 == 0):
+        odd = " and odd: as many epochs before the best one as after it" if option == "--around_best" else ""
+        raise UserError(f"{option} {count}: must be at least 1{odd}")
+    if not directory.is_dir():
+        raise UserError(f"{directory}: no such training directory")
+    found = epochs(directory)
+    newest = max(found, default=0)
+    if newest < count:
+        raise UserError(f"{directory}: {newest} checkpoints (Nepoch.pth), {option} asks for {count}; train longer")
+    end = newest
+    if option == "--around_best":
+        best = int(best_checkpoint(directory).name.removesuffix("epoch.pth"))
+        end = min(max(best + count // 2, count), newest)
+    wanted = range(end - count + 1, end + 1)
     absent = [epoch for epoch in wanted if epoch not in found]
     if absent:
         raise UserError(
-            f"{directory}/{absent[0]}epoch.pth: not kept; set keep_nbest_models to max_epoch or take a smaller --last"
+            f"{directory}/{absent[0]}epoch.pth: not kept; set keep_nbest_models to max_epoch or take a smaller {option}"
         )
     return [found[epoch] for epoch in wanted]
+
+
+def add_rule(parser: ArgumentParser) -> None:
+    """The options that `chosen_epochs` takes."""
+    rule = parser.add_mutually_exclusive_group(required=True)
+    rule.add_argument("--last", type=int, help="average the last N epochs")
+    rule.add_argument("--around_best", type=int, help="average N epochs with the best one on dev in the middle")
 
 
 def average(paths: list[Path]) -> dict:
@@ -49,10 +88,21 @@ def average(paths: list[Path]) -> dict:
     return {n: (mean if types[n].is_floating_point else mean.round()).to(types[n]) for n, mean in means.items()}
 
 
+def write_average(paths: list[Path], output: Path) -> None:
+    """Write the mean of the checkpoints, whole or not at all, and say which they are."""
+    state = average(paths)
+
+    import torch
+
+    with atomic_write(output, "wb") as stream:
+        torch.save(state, stream)
+    print(f"{output}: mean of {', '.join(path.name for path in paths)}")
+
+
 def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--last", type=int, required=True, help="number of epochs")
+    add_rule(parser)
     parser.add_argument("--exp_dir", type=Path, required=True, help="training directory with Nepoch.pth files")
     parser.add_argument("--output", type=Path, required=True, help="file to write, for example model.pth")
     return parser
@@ -61,18 +111,7 @@ def get_parser() -> ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Average and write one file, whole or not at all."""
     args = get_parser().parse_args(argv)
-    if args.last < 1:
-        raise UserError(f"--last {args.last}: must be at least 1")
-    if not args.exp_dir.is_dir():
-        raise UserError(f"{args.exp_dir}: no such training directory")
-    paths = last_epochs(args.exp_dir, args.last)
-    state = average(paths)
-
-    import torch
-
-    with atomic_write(args.output, "wb") as stream:
-        torch.save(state, stream)
-    print(f"{args.output}: mean of {', '.join(path.name for path in paths)}")
+    write_average(chosen_epochs(args.exp_dir, args.last, args.around_best), args.output)
 
 
 if __name__ == "__main__":

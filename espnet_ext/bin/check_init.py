@@ -1,26 +1,36 @@
 """Count the tensors that ESPnet's `--init_param FILE:SRC:DST[:EXCLUDE]` loads into a model and those it skips."""
 
 import json
+import sys
 from argparse import Namespace
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
 
+SHOWN = 3
+
 
 @dataclass(frozen=True)
 class InitReport:
-    """Numbers of tensors: `loaded` into the model, `skipped` (selected in the file, but without a place of the same
-    name and shape in the model), `missing` (in the part of the model to initialise, but not in the file)."""
+    """Names of tensors: `loaded` into the model, `skipped` (selected in the file, but without a place of the same name
+    and shape in the model) with the reason, `missing` (in the part of the model to initialise, but not loaded)."""
 
-    loaded: int
-    skipped: int
-    missing: int
+    loaded: list[str]
+    skipped: dict[str, str]
+    missing: list[str]
+
+    def counts(self) -> dict[str, int]:
+        """Their numbers."""
+        return {"loaded": len(self.loaded), "skipped": len(self.skipped), "missing": len(self.missing)}
 
     def __str__(self) -> str:
-        return f"{self.loaded} tensors loaded, {self.skipped} skipped, {self.missing} missing"
+        text = "{loaded} tensors loaded, {skipped} skipped, {missing} missing".format(**self.counts())
+        reasons = [f"{name} {why}" for name, why in self.skipped.items()]
+        more = ["..."] if len(reasons) > SHOWN else []
+        return f"{text} ({'; '.join(reasons[:SHOWN] + more)})" if reasons else text
 
 
 def select(tensors: dict, key: str) -> dict:
@@ -50,7 +60,12 @@ def count_loaded(init_param: str, config: Path) -> InitReport:
         tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(exclude)}
     given, places = select(tensors, source), select(model.state_dict(), destination)
     loaded = [name for name, tensor in given.items() if name in places and places[name].shape == tensor.shape]
-    report = InitReport(len(loaded), len(given) - len(loaded), len(places) - len(loaded))
+    skipped = {}
+    for name in given.keys() - set(loaded):
+        sizes = [" x ".join(map(str, where[name].shape)) for where in (given, places) if name in where]
+        why = f"is {sizes[0]} in the file, {sizes[1]} in the model" if name in places else "has no place in the model"
+        skipped[f"{source}.{name}".lstrip(".")] = why
+    report = InitReport(loaded, dict(sorted(skipped.items())), sorted(places.keys() - set(loaded)))
     if not loaded:
         parts = sorted({name.split(".")[0] for name in tensors})
         raise UserError(f"--init_param {init_param}: no tensor loaded ({report}); {path} holds {', '.join(parts)}")
@@ -66,9 +81,12 @@ def get_parser() -> ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Print the report as one JSON line."""
+    """Print the numbers as one JSON line, after a line on stderr for each tensor that is skipped."""
     args = get_parser().parse_args(argv)
-    print(json.dumps(asdict(count_loaded(args.init_param, args.st_train_config))))
+    report = count_loaded(args.init_param, args.st_train_config)
+    for name, why in report.skipped.items():
+        print(f"skipped: {name} {why}", file=sys.stderr)
+    print(json.dumps(report.counts()))
 
 
 if __name__ == "__main__":

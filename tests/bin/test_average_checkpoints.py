@@ -19,8 +19,8 @@ def exp_dir(tmp_path):
     return tmp_path
 
 
-def run(exp_dir, last):
-    main(["--last", str(last), "--exp_dir", str(exp_dir), "--output", str(exp_dir / "model.pth")])
+def run(exp_dir, count, rule="--last"):
+    main([rule, str(count), "--exp_dir", str(exp_dir), "--output", str(exp_dir / "model.pth")])
     return torch.load(exp_dir / "model.pth", weights_only=True)
 
 
@@ -67,3 +67,23 @@ def test_a_broken_checkpoint_or_directory_is_named(exp_dir):
         run(exp_dir / "nowhere", 2)
     with pytest.raises(UserError, match="at least 1"):
         run(exp_dir, 0)
+
+
+@pytest.mark.parametrize(("best", "mean"), [(3, 3.0), (1, 2.0), (2, 2.0), (5, 4.0)])
+def test_epochs_around_the_best_one_lie_inside_the_training(exp_dir, best, mean):
+    """Epochs 1 to 5 hold their own numbers."""
+    for epoch in range(1, 6):
+        torch.save({"weight": torch.full((2,), float(epoch))}, exp_dir / f"{epoch}epoch.pth")
+    (exp_dir / "valid.loss.best.pth").symlink_to(f"{best}epoch.pth")
+    torch.testing.assert_close(run(exp_dir, 3, "--around_best")["weight"], torch.full((2,), mean))
+
+
+def test_epochs_around_the_best_one_need_one_best_and_an_odd_number(exp_dir):
+    with pytest.raises(UserError, match="there are: none"):
+        run(exp_dir, 3, "--around_best")
+    for name in ("valid.loss.best.pth", "valid.acc.best.pth"):
+        (exp_dir / name).symlink_to("2epoch.pth")
+    with pytest.raises(UserError, match=r"there are: valid\.acc\.best\.pth, valid\.loss\.best\.pth"):
+        run(exp_dir, 3, "--around_best")
+    with pytest.raises(UserError, match="--around_best 2: must be at least 1 and odd"):
+        run(exp_dir, 2, "--around_best")

@@ -1,5 +1,7 @@
 """A hand-written MuST-C release, and the recipe's programs on the import path."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -62,5 +64,40 @@ def prepare(release, tmp_path):
     def run() -> Path:
         prepare_mustc.main(["--mustc_dir", str(release.root), "--tgt_lang", "de", "--data_dir", str(tmp_path / "data")])
         return tmp_path / "data"
+
+    return run
+
+
+@pytest.fixture
+def dumped(release, prepare, tmp_path):
+    """A working directory of 24 utterances of noise up to the token lists: `dump/`, `tokens/`."""
+    import dump_audio
+    import filter_length
+    import train_bpe
+
+    for split in release.SPLITS:
+        release.write_wav(split, "ted_1.wav", 26.0)
+        release.write_split(split, [release.segment(i, 1.0 + i % 3 / 4) for i in range(24)])
+    data = prepare()
+    for name in ("train.en-de", "dev.en-de"):
+        dump_audio.main(["--data", str(data / name), "--output_dir", str(tmp_path / "org" / name)])
+        options = ["--dump", str(tmp_path / "org" / name), "--output_dir", str(tmp_path / "dump" / name)]
+        filter_length.main([*options, "--tgt_lang", "de"])
+    for side, name in (("src", "text.lc.rm.en"), ("tgt", "text.tc.de")):
+        text = str(tmp_path / "dump" / "train.en-de" / name)
+        options = ["--text", text, "--nbpe", "30", "--hard_vocab_limit", "false"]
+        train_bpe.main([*options, "--output_dir", str(tmp_path / "tokens" / side)])
+    return tmp_path
+
+
+@pytest.fixture
+def start(dumped):
+    """Starts one of the recipe's training programs in that directory, its standard output in a pipe."""
+
+    def run(program: str, task: str, *options: str) -> subprocess.Popen:
+        data = ["--tgt_lang", "de", "--train_dir", "dump/train.en-de", "--dev_dir", "dump/dev.en-de"]
+        command = [sys.executable, RECIPE / "local" / program, "--task", task, *data, "--token_dir", "tokens", *options]
+        environment = os.environ | {"PYTHONPATH": str(RECIPE.parents[1])}
+        return subprocess.Popen(command, cwd=dumped, env=environment, stdout=subprocess.PIPE, text=True)
 
     return run

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from step import Step
-from train_models import Training, epoch_line, is_whole, prepare_directory
+from train_models import Training, epoch_line, gpu_options, is_whole, prepare_directory
 
 LINE = (
     "[host] 2026-01-01 00:00:00,000 (trainer:350) INFO: 3epoch results: [train] iter_time=0.010, loss=80.5, acc=0.61, "
@@ -19,7 +19,7 @@ def training(tmp_path):
     directory = tmp_path / "st"
     config = tmp_path / "conf.yaml"
     config.write_text("max_epoch: 3", encoding="utf-8")
-    result = Training(config, directory, Step(directory / ".done", {}, [config]), 3)
+    result = Training(config, directory, Step(directory / ".done", {}, [config]), {})
     prepare_directory(result)
     return result
 
@@ -55,8 +55,18 @@ def test_a_half_written_checkpoint_is_not_believed(training, name, capsys):
 def test_a_model_of_another_configuration_is_moved_aside(training, tmp_path, capsys):
     save_epoch(training, 1)
     training.config.write_text("max_epoch: 4", encoding="utf-8")
-    other = Training(training.config, training.directory, Step(training.step.marker, {}, [training.config]), 4)
+    other = Training(training.config, training.directory, Step(training.step.marker, {}, [training.config]), {})
     prepare_directory(other)
     assert other.epochs() == {}
     (aside,) = tmp_path.glob("st.before-*")
     assert (aside / "1epoch.pth").exists() and str(aside) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("gpus", "batch_bins", "accum_grad"), [(2, 200, 2), (3, 200, 2), (4, 400, 1), (8, 400, 1)])
+def test_more_gpus_share_the_update_of_one_and_none_holds_more(gpus, batch_bins, accum_grad):
+    options = gpu_options({"batch_bins": 100, "accum_grad": 4}, gpus)
+    expected = {"--ngpu": gpus, "--multiprocessing_distributed": "true"}
+    expected |= {"--batch_bins": batch_bins, "--accum_grad": accum_grad}
+    assert dict(zip(options[::2], options[1::2], strict=True)) == {key: str(value) for key, value in expected.items()}
+    assert batch_bins / gpus <= 100
+    assert gpu_options({}, 1) == ["--ngpu", "1"]

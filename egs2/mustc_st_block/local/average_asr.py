@@ -1,4 +1,4 @@
-"""Average the last epochs of an ASR model and print its word error rate on dev, by greedy CTC search."""
+"""Average epochs of an ASR model and print its word error rate on dev, by greedy CTC search."""
 
 import json
 from itertools import groupby
@@ -50,7 +50,7 @@ def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--model_dir", type=Path, required=True, help="training directory")
-    parser.add_argument("--last", type=int, required=True, help="number of epochs to average")
+    average_checkpoints.add_rule(parser)
     parser.add_argument("--dump", type=Path, required=True)
     parser.add_argument("--nj", type=int, default=1, help="threads")
     return parser
@@ -60,17 +60,17 @@ def main(argv: list[str] | None = None) -> None:
     """Write model.pth and dev_wer.json into the training directory, and print the rate."""
     args = get_parser().parse_args(argv)
     validate(args.dump)
-    epochs = average_checkpoints.last_epochs(args.model_dir, args.last)
+    epochs = average_checkpoints.chosen_epochs(args.model_dir, args.last, args.around_best)
     inputs = [args.model_dir / "config.yaml", *epochs, args.dump / "wav.scp", args.dump / SOURCE_TEXT]
     model, output = args.model_dir / "model.pth", args.model_dir / "dev_wer.json"
-    step = Step(args.model_dir / ".average.done", {"last": args.last}, inputs)
+    step = Step(args.model_dir / ".average.done", {}, inputs)
     if step.is_done(model):
         wer = json.loads(output.read_text(encoding="utf-8"))["WER"]
     else:
         limit_threads(args.nj)
         import espnet_ext.quiet_import  # noqa: F401 - before ESPnet
 
-        average_checkpoints.main(["--last", str(args.last), "--exp_dir", str(args.model_dir), "--output", str(model)])
+        average_checkpoints.write_average(epochs, model)
         references = read_table(args.dump / SOURCE_TEXT)
         hypotheses = greedy_ctc(args.model_dir, list(read_table(args.dump / "wav.scp").values()))
         wer = word_error_rate(list(references.values()), hypotheses)

@@ -1,4 +1,7 @@
-"""Average the last epochs of ST models and compare each mean with its last epoch: offline BLEU on dev."""
+"""Average epochs of ST models and compare each mean with one of its epochs: offline BLEU on dev.
+
+That epoch is the last one for `--last`, the best one for `--around_best`.
+"""
 
 import json
 from functools import partial
@@ -38,7 +41,7 @@ def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--model_dirs", type=Path, nargs="+", required=True, help="training directories")
-    parser.add_argument("--last", type=int, required=True, help="number of epochs to average")
+    average_checkpoints.add_rule(parser)
     parser.add_argument("--dump", type=Path, required=True, help="dumped dev set")
     parser.add_argument("--tgt_lang", required=True)
     parser.add_argument("--utterances", type=int, default=100, help="dev utterances to translate, evenly spread")
@@ -54,19 +57,21 @@ def main(argv: list[str] | None = None) -> None:
     chosen = range(0, count, -(-count // args.utterances))
     wavs = [list(read_table(args.dump / "wav.scp").values())[i] for i in chosen]
     references = [list(read_table(args.dump / target_text(args.tgt_lang), True).values())[i] for i in chosen]
-    steps: dict[Path, Step] = {}
+    single = "last" if args.around_best is None else "best"
+    steps: dict[Path, tuple[Step, list[str]]] = {}
     jobs = []
     limit_threads(1)
     for model_dir in args.model_dirs:
-        epochs = average_checkpoints.last_epochs(model_dir, args.last)
-        settings = {"last": args.last, "wavs": wavs, "references": references, "beam_size": args.beam_size}
+        epochs = average_checkpoints.chosen_epochs(model_dir, args.last, args.around_best)
+        settings = {"wavs": wavs, "references": references, "beam_size": args.beam_size}
         step = Step(model_dir / ".average.done", settings, [model_dir / "config.yaml", *epochs])
         if step.is_done(model_dir / "model.pth"):
             continue
-        steps[model_dir] = step
+        steps[model_dir] = step, [path.name for path in epochs]
         model = model_dir / "model.pth"
-        average_checkpoints.main(["--last", str(args.last), "--exp_dir", str(model_dir), "--output", str(model)])
-        for name, checkpoint in (("mean", model), ("last", epochs[-1])):
+        average_checkpoints.write_average(epochs, model)
+        other = epochs[-1] if single == "last" else average_checkpoints.best_checkpoint(model_dir)
+        for name, checkpoint in (("mean", model), (single, other)):
             work = partial(
                 offline_bleu, model_dir / "config.yaml", checkpoint, wavs, references, args.beam_size, args.tgt_lang
             )
@@ -77,18 +82,18 @@ def main(argv: list[str] | None = None) -> None:
     import espnet_ext.session  # noqa: F401 - imported once, shared by the processes
 
     fail(run_jobs(jobs, args.nj))
-    for model_dir, step in steps.items():
-        bleu = {n: json.loads(read_lines(model_dir / "log" / f"bleu_{n}.json")[0]) for n in ("mean", "last")}
+    for model_dir, (step, epochs) in steps.items():
+        bleu = {n: json.loads(read_lines(model_dir / "log" / f"bleu_{n}.json")[0]) for n in ("mean", single)}
         with atomic_write(model_dir / "average.json") as stream:
-            json.dump({"epochs": args.last, "utterances": len(wavs), "dev_BLEU": bleu}, stream)
+            json.dump({"epochs": epochs, "utterances": len(wavs), "dev_BLEU": bleu}, stream)
         step.finish([model_dir / "model.pth", model_dir / "average.json"])
         say(
             f"{model_dir.name}: dev BLEU (offline, {len(wavs)} utterances) {bleu['mean']:.1f} for the mean of "
-            f"{args.last} epochs, {bleu['last']:.1f} for the last"
+            f"{len(epochs)} epochs, {bleu[single]:.1f} for the {single}"
         )
-        fall = bleu["last"] - bleu["mean"]
+        fall = bleu[single] - bleu["mean"]
         if fall > LARGEST_FALL:
-            say(f"warning: {model_dir.name}: averaging loses {fall:.1f} BLEU; choose a smaller average_last")
+            say(f"warning: {model_dir.name}: averaging loses {fall:.1f} BLEU; average fewer epochs")
 
 
 if __name__ == "__main__":

@@ -23,12 +23,12 @@ INIT_PREFIX = "init_param: "
 
 @dataclass
 class Training:
-    """One model: its configuration, its directory, and the mark of its being done."""
+    """One model: its configuration, its directory, the mark of its being done, the configuration's content."""
 
     config: Path
     directory: Path
     step: Step
-    max_epoch: int
+    settings: dict
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ def train(task: str, arguments: list[str], init_param: list[str], directory: Pat
     if init_param:
         from espnet_ext.bin.check_init import count_loaded
 
-        command([*arguments, "--dry_run", "true"])  # writes config.yaml
+        command([*arguments, "--dry_run", "true", "--ngpu", "0"])  # writes config.yaml
         for item in init_param:
             report = count_loaded(item, directory / "config.yaml")
             print(f"{INIT_PREFIX}{item.split(':', 1)[1]}: {report}", flush=True)
@@ -120,9 +120,9 @@ def plan(args: object, data: TrainData) -> list[Training]:
     inputs += sources
     result = []
     for config, directory in args.model:
-        max_epoch = yaml.safe_load("\n".join(read_lines(config)))["max_epoch"]
+        content = yaml.safe_load("\n".join(read_lines(config)))
         settings = {"task": data.task, "init_param": args.init_param}
-        training = Training(config, directory, Step(directory / ".done", settings, [config, *inputs]), max_epoch)
+        training = Training(config, directory, Step(directory / ".done", settings, [config, *inputs]), content)
         if not training.step.is_done(directory):
             result.append(training)
     return result
@@ -131,12 +131,31 @@ def plan(args: object, data: TrainData) -> list[Training]:
 def shared_options(args: object, data: TrainData) -> list[str]:
     """ESPnet's options that all models of the call share."""
     stats = args.stats_dir.resolve()
-    options = [*data.arguments(), "--ngpu", str(args.ngpu)]
-    options += ["--normalize", "global_mvn", "--normalize_conf", f"stats_file={stats}/train/feats_stats.npz"]
+    options = [
+        *data.arguments(),
+        "--normalize",
+        "global_mvn",
+        "--normalize_conf",
+        f"stats_file={stats}/train/feats_stats.npz",
+    ]
     for split in ("train", "valid"):
         for name in ("speech_shape", *(f"{key}_shape" for key in data.texts())):
             options += [f"--{split}_shape_file", f"{stats}/{split}/{name}"]
     return options
+
+
+def gpu_options(settings: dict, gpus: int) -> list[str]:
+    """ESPnet's options for the number of GPUs: a process each, which share the update of one GPU.
+
+    A configuration says what one GPU holds at once (`batch_bins`) and how many of those make an update (`accum_grad`);
+    ESPnet deals `batch_bins` out to all GPUs.
+    """
+    if gpus <= 1:
+        return ["--ngpu", str(gpus)]
+    update = settings["batch_bins"] * settings["accum_grad"]
+    accum_grad = -(-settings["accum_grad"] // gpus)
+    options = ["--batch_bins", str(update // accum_grad), "--accum_grad", str(accum_grad)]
+    return ["--ngpu", str(gpus), "--multiprocessing_distributed", "true", *options]
 
 
 class Progress:
@@ -152,7 +171,7 @@ class Progress:
             say(f"{job.name}: {line}")
         elif text := epoch_line(line):
             now = time.monotonic()
-            of_all = text.replace("  ", f"/{self.trainings[job].max_epoch}  ", 1)
+            of_all = text.replace("  ", f"/{self.trainings[job].settings['max_epoch']}  ", 1)
             say(f"{job.name}: {of_all}  {now - self.since[job]:.0f} s")
             self.since[job] = now
 
@@ -184,6 +203,7 @@ def main(argv: list[str] | None = None) -> None:
             locks.enter_context(locked(training.directory))
             prepare_directory(training)
             own = ["--config", str(training.config), "--output_dir", str(training.directory), *options]
+            own += gpu_options(training.settings, args.ngpu)
             work = partial(train, args.task, own, args.init_param, training.directory)
             jobs[Job(training.name, work, training.directory / "log" / "train.log")] = training
         logs = ", ".join(str(job.log) for job in jobs)
