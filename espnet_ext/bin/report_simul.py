@@ -9,7 +9,7 @@ from espnet_ext.errors import UserError
 from espnet_ext.evaluation.checks import check, describe
 from espnet_ext.evaluation.plots import block_figure, policy_figure, tradeoff_figure, write_figure
 from espnet_ext.evaluation.results import COLUMNS, Decode, of_set, read_decodes
-from espnet_ext.evaluation.tables import operating_table, retranslation_table, systems_table
+from espnet_ext.evaluation.tables import onlinised_table, operating_table, retranslation_table, systems_table
 from espnet_ext.files import atomic_write
 
 FIGURES = {
@@ -74,6 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     tables = {
         "table1": retranslation_table(test),
         "table2": operating_table(dev, test, args.latency_target_ms),
+        "table3": onlinised_table(test),
         "systems": systems_table(test),
         "systems_dev": systems_table(dev),
     }
@@ -106,8 +107,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         *(f"## {title}\n\n{tables[name].markdown()}" for name, title in (
             ("table1", "Re-translation and incremental pruning"),
             ("table2", "BWBS and IBWBS at one operating point"),
+            ("table3", "Full-context models made simultaneous"),
             ("systems", f"All systems on {args.test_set}"),
-        )),
+        ) if tables[name].rows),
         "## Missing or incomplete decodes\n",
         "\n".join(missing) + "\n",
     ]  # fmt: skip

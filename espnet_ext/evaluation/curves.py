@@ -23,18 +23,18 @@ def search_name(search: str, reliability: bool = True) -> str:
 
 
 def policy_name(decode: Decode) -> str:
-    """The policy with its value and what else was changed: `hold-6`, `local agreement 2, ctc_weight 0.3`.
-
-    A dash stands where a policy has no meaning.
-    """
+    """The policy with its value: `hold-6`, `local agreement 2`; a dash where it has no meaning."""
     if decode.search in ("offline", "bwbs"):
-        name = "-"
-    elif decode.policy == "hold_n":
-        name = f"hold-{decode.policy_value}"
-    else:
-        value = "" if decode.policy_value is None else f" {decode.policy_value}"
-        name = POLICY_NAMES.get(decode.policy, decode.policy) + value
-    return ", ".join([name, *(f"{option} {value}" for option, value in decode.further.items())])
+        return "-"
+    if decode.policy == "hold_n":
+        return f"hold-{decode.policy_value}"
+    name = POLICY_NAMES.get(decode.policy, decode.policy)
+    return name if decode.policy_value is None else f"{name} {decode.policy_value}"
+
+
+def policy_and_options(decode: Decode) -> str:
+    """The policy and what else was changed: `local agreement 2, ctc_weight 0.3`."""
+    return ", ".join([policy_name(decode), *(f"{option} {value}" for option, value in decode.further.items())])
 
 
 def languages(decodes: Iterable[Decode]) -> list[str]:

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from espnet_ext.config import POLICIES, SEARCHES
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.scoring import LATENCY_COLUMNS
 from espnet_ext.files import read_lines
 
-SEARCHES = ("offline", "standard", "bwbs", "bwbs_incremental", "ibwbs")
-POLICIES = ("all", "hold_n", "local_agreement")
 COLUMNS = (
     *("model", "system", "set", "tgt_lang", "block_size", "search", "policy", "hold_n", "la_n", "la_every"),
     *("reliability", "chunk_ms", "beam_size", "BLEU", "chrF", *LATENCY_COLUMNS, "NE", "words_at_end"),
-    *("decoder_forwards", "hypothesis_steps", "searches", "audio_s", "wall_s", "rtf", "peak_rss_mb"),
+    *("decoder_forwards", "hypothesis_steps", "encoder_frames", "searches", "audio_s", "wall_s", "rtf", "peak_rss_mb"),
     *("n_total", "n_empty", "CA_clock", "BLEU_signature", "policy_args", "variant", "model_dir", "commit", "versions"),
 )
 

@@ -8,11 +8,12 @@ from espnet_ext.evaluation.curves import (
     BLOCK_SEARCHES,
     CURVE_POLICIES,
     block_models,
+    policy_and_options,
     policy_name,
     search_name,
     select,
 )
-from espnet_ext.evaluation.results import Decode
+from espnet_ext.evaluation.results import POLICIES, Decode
 from espnet_ext.files import atomic_write
 
 
@@ -128,6 +129,44 @@ def closest(decodes: Iterable[Decode], target_ms: float) -> Decode | None:
     return min(usable, key=lambda d: (abs(d.get("LAAL") - target_ms), -d.get("BLEU")), default=None)
 
 
+def onlinised_table(decodes: Sequence[Decode]) -> Table:
+    """Tables 3 and 4 of the IBWBS paper: standard beam search against IBWBS with full-context models.
+
+    Forwards are compared with the standard search of the same policy and step that ends when its beam has finished.
+    """
+    table = Table(
+        "**Tables 3 and 4.** Full-context models made simultaneous: standard beam search against IBWBS under the same "
+        "policy and step. Forwards: calls of the decoder for a step of the whole beam, forced prefixes included.",
+        ("language", "policy", "step (ms)", "search", "BLEU", "LAAL (ms)", "decoder forwards", "against standard (%)",
+         "encoder frames"),
+    )  # fmt: skip
+    simultaneous = [d for d in decodes if d.block_size is None and d.search in ("standard", "ibwbs")]
+    places: dict[tuple, list[Decode]] = {}
+    for decode in simultaneous:
+        step = (decode.get("chunk_ms") or 0) * (decode.get("la_every") or 1)
+        place = (str(decode.get("tgt_lang")), POLICIES.index(decode.policy), decode.policy_value or 0, step)
+        places.setdefault(place, []).append(decode)
+    for (lang, _, _, step), members in sorted(places.items()):
+        base = next((d for d in members if d.search == "standard" and not d.further.get("end_detect")), None)
+        for decode in sorted(members, key=lambda d: d.sort_key):
+            ours, theirs = decode.get("decoder_forwards"), base and base.get("decoder_forwards")
+            ending = ", ESPnet's end detection" if decode.further.get("end_detect") else ""
+            table.rows.append(
+                [
+                    lang,
+                    policy_name(decode),
+                    number(step, 0),
+                    search_name(decode.search, decode.reliability) + ending,
+                    number(decode.get("BLEU")),
+                    number(decode.get("LAAL"), 0),
+                    number(ours, 0),
+                    number(100 * (ours / theirs - 1) if ours is not None and theirs else None, 0),
+                    number(decode.get("encoder_frames"), 0),
+                ]
+            )
+    return table
+
+
 def systems_table(decodes: Sequence[Decode]) -> Table:
     """Every decode with its main scores."""
     table = Table(
@@ -141,7 +180,7 @@ def systems_table(decodes: Sequence[Decode]) -> Table:
                 decode.set,
                 decode.model,
                 search_name(decode.search, decode.reliability),
-                policy_name(decode),
+                policy_and_options(decode),
                 *(number(decode.get(name)) for name in ("BLEU", "chrF")),
                 *(number(decode.get(name), 0) for name in ("LAAL", "LAAL_CA", "AL", "DAL")),
                 number(decode.get("AP"), 2),

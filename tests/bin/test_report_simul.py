@@ -18,12 +18,12 @@ def decode(exp, model, system, test_set, search, policy, bleu, laal, **changes):
     meta = {
         "system": system,
         "model_dir": f"exp/{model}",
-        "block_size": int("".join(filter(str.isdigit, model))),
+        "block_size": int("".join(filter(str.isdigit, model)) or 0) or None,
         "search": search,
         "policy": policy,
         "policy_args": args,
         "variant": changes.pop("variant", {}),
-        "chunk_ms": 640,
+        "chunk_ms": changes.pop("chunk_ms", 640),
         "beam_size": 6,
         "tgt_lang": lang,
         "test_set": test_set,
@@ -219,3 +219,28 @@ def test_a_decode_with_other_options_has_a_row_of_its_own_and_is_on_no_curve(tmp
     assert row["policy"] == "hold-6, ctc_weight 0.3"
     (record,) = json.loads((made / "checks.json").read_text())
     assert record["hold_n_range"]["IBWBS"]["max_bleu"] < 99
+
+
+def test_full_context_models_are_compared_at_the_same_policy_and_step(tmp_path):
+    exp = experiment(tmp_path)
+    for name in ("dev.en-de", "tst-COMMON.en-de"):
+        for chunk, variant, search, rel, forwards in (
+            (280, {}, "standard", True, 1000),
+            (280, {"end_detect": True}, "standard", True, 1500),
+            (280, {}, "ibwbs", True, 800),
+            (280, {"reliability": False}, "ibwbs", False, 1300),
+            (560, {"chunk_ms": 560}, "ibwbs", True, 500),
+        ):
+            system = f"{search}_la2_{chunk}_{len(variant)}"
+            decode(exp, "st_offline.en-de", system, name, search, "local_agreement", 70.0, 2000, la_n=2,
+                   reliability=rel, variant=variant, chunk_ms=chunk, decoder_forwards=forwards)  # fmt: skip
+    rows = read_tsv(report(exp) / "table3.tsv")
+    shown = [(row["step (ms)"], row["search"], row["against standard (%)"]) for row in rows]
+    assert shown == [
+        ("280", "Standard beam search", "0"),
+        ("280", "Standard beam search, ESPnet's end detection", "50"),
+        ("280", "IBWBS", "-20"),
+        ("280", "IBWBS without reliability", "30"),
+        ("560", "IBWBS", "nan"),
+    ]
+    assert "Full-context models" in (exp / "report" / "report.md").read_text()
