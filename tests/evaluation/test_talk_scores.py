@@ -1,19 +1,24 @@
 """Scores of whole talks: by hand, and as OmniSTEval itself computes them."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
 
-from espnet_ext.bin import score_simul
+from espnet_ext.bin import convert_log, score_simul
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.long_form import join_talks, score_talks
 from espnet_ext.evaluation.segmentation import Segment, assign, read_audio_yaml, read_segments
 from espnet_ext.log.clocks import Step
 from espnet_ext.log.instances import Instance
+
+PEERS = Path(__file__).parents[2] / ".venv.peers"
 
 
 def talk(name, prediction, delays, length, late=100.0):
@@ -25,7 +30,7 @@ def talk(name, prediction, delays, length, late=100.0):
         elapsed=[delay + late for delay in delays],
         source=[f"{name}.wav"],
         source_length=length,
-        steps=[Step(length, 1.0, 1)],
+        steps=[Step(time, late, 1) for time in sorted({*delays, length})],
     )
 
 
@@ -124,6 +129,24 @@ def test_omnisteval_finds_the_same_long_scores(files):
     for name in ("LongYAAL", "LongLAAL", "LongAL", "LongDAL"):
         assert float(theirs[f"{name} (CU)"]) == pytest.approx(ours[name], abs=0.01), theirs
         assert float(theirs[f"{name} (CA)"]) == pytest.approx(ours[f"{name}_CA"], abs=0.01), theirs
+
+
+@pytest.mark.slow
+def test_simulstream_finds_the_same_stream_laal(files):
+    options = [f"--audio_yaml={files}/audio.yaml", f"--ref={files}/ref.txt", "--ca_clock=per_chunk"]
+    ours = run(files, *options)
+    log = [str(files / "instances.log"), "--to", "simulstream", "--output", str(files / "simulstream.log")]
+    convert_log.main([*log, "--tgt_lang", "de"])
+    (files / "config.yaml").write_text("detokenizer_type: simuleval\nlatency_unit: word\n")
+    command = [sys.executable, "-m", "simulstream.metrics.score_latency", "--scorer", "stream_laal"]
+    command += ["--eval-config", str(files / "config.yaml"), "--log-file", str(files / "simulstream.log")]
+    command += ["--audio-definition", str(files / "audio.yaml"), "--reference", str(files / "ref.txt")]
+    result = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": str(PEERS)}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, f"{result.stderr}\n(tools/setup_peers.sh installs simulstream)"
+    theirs = [float(number) for number in re.findall(r"=([\d.]+)", result.stdout)]
+    assert theirs == pytest.approx([ours["StreamLAAL"] / 1000, ours["StreamLAAL_CA"] / 1000], abs=1e-4)
 
 
 def test_faults_are_named(files):

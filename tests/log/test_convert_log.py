@@ -1,0 +1,105 @@
+"""Logs between tools: nothing is lost that both formats hold."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from espnet_ext.bin import convert_log, validate_log
+from espnet_ext.errors import UserError
+from espnet_ext.log.clocks import Step, finish_times
+from espnet_ext.log.instances import Instance, read_instances
+from espnet_ext.log.simulstream import read_simulstream
+
+STEPS = [Step(1000, 200, 3), Step(2000, 1500, 4), Step(3000, 100, 5), Step(3200, 50, 6)]
+
+
+def instance(index, name, prediction, at):
+    times = finish_times(STEPS)
+    return Instance(
+        index=index,
+        utt_id=name,
+        prediction=prediction,
+        delays=[STEPS[step].audio_ms for step in at],
+        elapsed=[max(times[step], STEPS[step].audio_ms) for step in at],
+        source=[f"{name}.wav"],
+        source_length=3200,
+        steps=STEPS,
+    )
+
+
+LOG = [instance(0, "talk_1", "das ist ein Haus.", [0, 1, 1, 3]), instance(1, "talk_2", "", [])]
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "instances.log"
+    path.write_text("".join(one.to_json() + "\n" for one in LOG), encoding="utf-8")
+    return path
+
+
+def convert(log, to, *options, lang="de"):
+    output = log.with_name(f"{to}.log")
+    convert_log.main([str(log), "--to", to, "--output", str(output), "--tgt_lang", lang, *options])
+    return output
+
+
+def test_simulstream_and_back(log):
+    there = convert(log, "simulstream")
+    lines = [json.loads(line) for line in there.read_text().splitlines()]
+    assert lines[0] == {"id": 0, "metadata": {"wav_name": "talk_1.wav"}}
+    assert lines[2] == {"id": 0, "total_audio_processed": 2.0, "computation_time": 1.5,
+                        "generated_tokens": ["ist", "ein"], "deleted_tokens": []}  # fmt: skip
+    back = read_instances(convert(there, "ours", "--format", "simulstream"), "de")
+    for ours, other in zip(LOG, back, strict=True):
+        work = [replace(step, forwards=0) for step in ours.steps]
+        assert other == replace(ours, steps=work)
+
+
+def test_characters_of_a_language_without_blanks(tmp_path):
+    log = tmp_path / "instances.log"
+    log.write_text(instance(0, "a", "这是家", [0, 2, 2]).to_json() + "\n", encoding="utf-8")
+    there = convert(log, "simulstream", lang="zh")
+    (back,) = read_simulstream(there, "zh")
+    assert (back.prediction, back.delays) == ("这是家", [1000, 3000, 3000])
+
+
+def test_pieces_and_deletions_of_simulstream(tmp_path):
+    chunks = [(["▁das", "▁Hau"], []), (["s", "▁ist"], []), (["▁war", "▁gro", "ß"], ["▁ist"])]
+    path = tmp_path / "log"
+    lines = [{"id": 7, "metadata": {"wav_name": "x/t.wav"}}]
+    for number, (new, gone) in enumerate(chunks, start=1):
+        lines.append({"id": 7, "total_audio_processed": float(number), "computation_time": 0.1,
+                      "generated_tokens": new, "deleted_tokens": gone})  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (one,) = read_simulstream(path, "de")
+    assert (one.utt_id, one.prediction, one.delays) == ("t", "das Haus war groß", [1000, 2000, 3000, 3000])
+    assert one.elapsed == [1100, 2100, 3100, 3100]
+
+
+def test_simuleval_and_omnisteval_take_their_keys(log):
+    first = json.loads(convert(log, "simuleval").read_text().splitlines()[0])
+    assert set(first) == {"index", "prediction", "delays", "elapsed", "prediction_length", "source", "source_length"}
+    assert json.loads(convert(log, "omnisteval").read_text().splitlines()[1])["source"] == "talk_2.wav"
+    validate_log.main([str(log.with_name("simuleval.log")), "--format", "simuleval"])
+    validate_log.main([str(convert(log, "simulstream")), "--format", "simulstream", "--tgt_lang", "de"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "log:1: not JSON"),
+        ('{"id": 1, "total_audio_processed": 1}', "log:1: key 1 is missing, or an id without metadata"),
+        ('{"id": 1, "metadata": {}}', "log:1: key 'wav_name' is missing"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, line, message):
+    (tmp_path / "log").write_text(line + "\n")
+    with pytest.raises(UserError, match=message):
+        read_simulstream(tmp_path / "log", "de")
+
+
+def test_chunks_need_steps(log):
+    plain = convert(log, "simuleval")
+    with pytest.raises(UserError, match="no key 'steps'"):
+        convert(plain, "simulstream", "--format", "simuleval")
