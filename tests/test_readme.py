@@ -56,6 +56,13 @@ def test_the_long_form_commands_translate_talks_and_score_them(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_log_is_converted(tmp_path):
+    text = (ROOT / "docs" / "log-format.md").read_text(encoding="utf-8")
+    printed = run("\n".join(blocks("bash", text)).replace("exp/simulstream.log", str(tmp_path / "log")))
+    assert "valid" in printed
+
+
+@pytest.mark.slow
 def test_the_python_example_prints_a_growing_translation(monkeypatch, capsys):
     monkeypatch.chdir(RECIPE)
     recording = sorted((RECIPE / "dump" / "dev.en-de").glob("wav.scp"))[0].read_text().split("\n")[0].split()[1]

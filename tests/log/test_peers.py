@@ -1,4 +1,4 @@
-"""SimulEval itself reads our log and finds our scores."""
+"""SimulEval and OmniSTEval themselves read our log and find our scores (case 15)."""
 
 import json
 import os
@@ -15,10 +15,10 @@ PEERS = Path(__file__).parents[2] / ".venv.peers"
 METRICS = ("LAAL", "AL", "AP", "DAL", "ATD")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tgt_lang", ["de", "zh"])
-def test_simuleval_rescores_a_decode_to_the_same_numbers(tiny_paths, speech, tmp_path, tgt_lang):
-    references = {}
+@pytest.fixture(params=["de", "zh"])
+def decoded(request, tiny_paths, speech, tmp_path):
+    """The directory of a decode of four utterances, its language and our scores of it."""
+    tgt_lang, references = request.param, {}
     with open(tmp_path / "wav.scp", "w") as scp:
         for index in range(4):
             soundfile.write(tmp_path / f"{index}.wav", speech(1.3 + index, seed=index), 16000)
@@ -39,8 +39,12 @@ def test_simuleval_rescores_a_decode_to_the_same_numbers(tiny_paths, speech, tmp
             *(f"--tgt_lang={tgt_lang}", f"--output_dir={out}/score"),
         ]
     )
-    ours = json.loads((out / "score" / "scores.json").read_text())
+    return out, tgt_lang, json.loads((out / "score" / "scores.json").read_text())
 
+
+@pytest.mark.slow
+def test_simuleval_rescores_a_decode_to_the_same_numbers(decoded, tmp_path):
+    out, tgt_lang, ours = decoded
     copy = tmp_path / "simuleval"  # it writes a config.yaml of its own
     copy.mkdir()
     (copy / "instances.log").write_bytes((out / "instances.log").read_bytes())
@@ -58,3 +62,23 @@ def test_simuleval_rescores_a_decode_to_the_same_numbers(tiny_paths, speech, tmp
     for metric in METRICS:
         assert theirs[metric] == pytest.approx(ours[metric], abs=2e-3)
     assert theirs["BLEU"] == pytest.approx(ours["BLEU"], abs=2e-3)
+
+
+def test_omnisteval_rescores_a_decode_to_the_same_numbers(decoded, tmp_path):
+    out, tgt_lang, ours = decoded
+    log = map(json.loads, (out / "instances.log").read_text(encoding="utf-8").strip().split("\n"))
+    (tmp_path / "ref.txt").write_text("".join(one["reference"] + "\n" for one in log), encoding="utf-8")
+    unit = "--char_level" if tgt_lang == "zh" else "--word_level"
+    command = [sys.executable, "-m", "omnisteval.cli", "shortform", unit, "--output_folder", str(tmp_path / "omni")]
+    command += ["--hypothesis_file", str(out / "instances.log"), "--ref_sentences_file", str(tmp_path / "ref.txt")]
+    command += ["--emission_cu_key", "delays", "--emission_ca_key", "elapsed"]
+    command += ["--bleu_tokenizer", "zh"] if tgt_lang == "zh" else []
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    lines = (tmp_path / "omni" / "scores.tsv").read_text().splitlines()
+    theirs = dict(line.split("\t")[:2] for line in lines if "\t" in line)
+    for metric in ("LAAL", "AL", "AP", "DAL", "YAAL"):
+        if ours[metric] is not None:
+            assert float(theirs[f"{metric} (CU)"]) == pytest.approx(ours[metric], abs=2e-3)
+            assert float(theirs[f"{metric} (CA)"]) == pytest.approx(ours[f"{metric}_CA"], abs=2e-3)
+    assert float(theirs["BLEU"]) == pytest.approx(ours["BLEU"], abs=2e-3)
