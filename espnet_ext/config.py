@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -199,11 +199,13 @@ def read_config(path: str | Path) -> dict[str, object]:
     return values
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Give a parser every option of `DecodeConfig` and `--config`; what is not given is absent from its result."""
+def add_options(parser: argparse.ArgumentParser, leave_out: Container[str] = ()) -> None:
+    """Give a parser the options of `DecodeConfig` and `--config`; what is not given is absent from its result."""
     group = parser.add_argument_group("search and policy")
     group.add_argument("--config", help="yaml file of these options; the command line overrides it")
     for option in dataclasses.fields(DecodeConfig):
+        if option.name in leave_out:
+            continue
         group.add_argument(
             f"--{option.name}",
             type=str2bool if _kind(option) is bool else _kind(option),

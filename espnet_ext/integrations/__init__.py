@@ -1,0 +1,1 @@
+"""Our sessions inside the tools that people already use."""
