@@ -8,13 +8,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 corpus=mini
 mustc_dir=
 stage=1
-stop_stage=13
+stop_stage=
 tgt_lang=de
 block_sizes="20 40"
 systems=block
 nj=$(nproc)
 ngpu=0
-option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj ngpu
+hf_repo=
+dry_run=false
+option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj ngpu hf_repo dry_run
  speed_perturb_factors audio_format max_duration nbpe_src nbpe_tgt average_last asr_init"
 option_names=${option_names//$'\n'/}
 
@@ -22,12 +24,14 @@ help_message="Usage: $0 [--corpus mini|mustc] [options]
 
   --corpus mini|mustc       the synthetic mini corpus, made here, or MuST-C [${corpus}]
   --mustc_dir DIR           MuST-C: the directory that holds en-de/data etc.
-  --stage N --stop_stage M  run stages N to M [${stage} to ${stop_stage}]
+  --stage N --stop_stage M  run stages N to M [1 to 13; from 14 on that stage alone]
   --tgt_lang \"de es fr\"     target languages [${tgt_lang}]
   --block_sizes \"20 32 40\"  encoder block sizes in frames of 40 ms, one model each [${block_sizes}]
   --systems block           families of systems [${systems}]
   --nj N                    parallel jobs [${nj}]
   --ngpu N                  GPUs for one training; 0 trains on the CPU [${ngpu}]
+  --hf_repo OWNER/NAME      stage 15: where on the Hugging Face hub the model goes; without it nothing is uploaded
+  --dry_run true|false      stage 15: only say what would go where [${dry_run}]
 Overriding conf/recipe.sh (MuST-C) and conf/mini/recipe.sh (mini):
   --speed_perturb_factors \"0.9 1.0 1.1\"  --audio_format flac|wav  --max_duration SECONDS
   --nbpe_src N  --nbpe_tgt N  --average_last N
@@ -35,6 +39,7 @@ Overriding conf/recipe.sh (MuST-C) and conf/mini/recipe.sh (mini):
 
 Stages: 1 data  2 speed perturbation  3 audio dump  4 length filter  5 token lists  6 ASR statistics
   7 ASR training  8 ST statistics  9 ST training  10 checkpoint averaging  11 decoding  12 scoring  13 report
+  14 one archive per model, for this project and for ESPnet  15 upload to the Hugging Face hub
 Every stage can be run alone and again: it goes on where it was and says what is done already."
 parse_options "$@"
 
@@ -43,8 +48,9 @@ case "${corpus}" in
     mustc) conf=conf ;;
     *) die "--corpus '${corpus}' is unknown: choose mini or mustc" ;;
 esac
-need_integer stage 1 13
-need_integer stop_stage 1 13
+need_integer stage 1 15
+[ -n "${stop_stage}" ] || stop_stage=$((stage > 13 ? stage : 13)) # packing and uploading are asked for by number
+need_integer stop_stage 1 15
 ((stage <= stop_stage)) || die "--stage ${stage} is behind --stop_stage ${stop_stage}"
 need_integer nj 1 100000
 need_integer ngpu 0 1000
@@ -93,12 +99,14 @@ if at_stage 1 "data" && [ "${corpus}" = mini ]; then
     python local/make_mini_corpus.py --output_dir "${corpus_dir}" --tgt_lang "${tgt_lang}" --nj "${nj}"
 fi
 
+all_models=()
 for lang in ${tgt_lang}; do
     pair=en-${lang}
     train=${train_set}.${pair}
     tokens=data/token_list.${pair}
     models=()
     for block in ${block_sizes}; do models+=("exp/st_block${block}.${pair}"); done
+    all_models+=("${models[@]}")
     training=(--tgt_lang "${lang}" --train_dir "dump/${train}" --dev_dir "dump/dev.${pair}" --token_dir "${tokens}")
 
     if ((stage <= 1)); then
@@ -169,5 +177,13 @@ done
 
 if at_stage 13 "report"; then
     python -m espnet_ext.bin.report_simul --exp_dir exp --output_dir exp/report
+fi
+if at_stage 14 "packed models"; then
+    python local/pack_models.py --model_dirs "${all_models[@]}" --corpus "${corpus}" --output_dir exp/packed
+fi
+if at_stage 15 "upload"; then
+    archives=("${all_models[@]/#exp/exp/packed}")
+    archives=("${archives[@]/%/.zip}")
+    python local/publish_models.py --archives "${archives[@]}" --hf_repo "${hf_repo}" --dry_run "${dry_run}"
 fi
 echo "== stages ${stage} to ${stop_stage} ended after $((SECONDS - begin)) s"

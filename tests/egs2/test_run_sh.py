@@ -18,7 +18,7 @@ def run_sh(*options, cwd="/"):
     [
         (["--stages", "3"], "unknown option --stages"),
         (["--stage"], "option --stage needs a value"),
-        (["--stage", "0"], "--stage 0 is out of range: choose 1 to 13"),
+        (["--stage", "0"], "--stage 0 is out of range: choose 1 to 15"),
         (["--stage", "99"], "--stage 99 is out of range"),
         (["--stop_stage", "two"], "--stop_stage 'two' must be a whole number"),
         (["--stage", "5", "--stop_stage", "4"], "--stage 5 is behind --stop_stage 4"),
@@ -28,6 +28,7 @@ def run_sh(*options, cwd="/"):
         (["--block_sizes", ""], "--block_sizes is empty"),
         (["--tgt_lang", " "], "--tgt_lang is empty"),
         (["--systems", "longform"], "--systems longform: not available"),
+        (["--stage", "14", "--stop_stage", "13"], "--stage 14 is behind --stop_stage 13"),
         (["--nj", "0"], "--nj 0 is out of range"),
         (["de"], "unexpected argument 'de'"),
     ],

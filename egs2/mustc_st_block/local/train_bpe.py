@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 from step import Step, new_directory, say
 
 from espnet_ext.cli import ArgumentParser, run, str2bool
@@ -35,8 +36,9 @@ def seed_pieces(lines: list[str]) -> list[tuple[str, int]]:
 
 
 def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
-    """The serialised model. Every character is covered, so that no training word holds an unknown token.
+    """The serialised model, the same bytes for the same lines.
 
+    Every character is covered, so that no training word holds an unknown token.
     Raises RuntimeError when `nbpe` pieces are impossible and `hard_limit` is set.
     """
     model = io.BytesIO()
@@ -54,7 +56,9 @@ def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
             num_threads=4,  # a constant: the result depends on it
             minloglevel=2,
         )
-    return model.getvalue()
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
+    proto.trainer_spec.DiscardUnknownFields()  # the name of the temporary file
+    return proto.SerializeToString()
 
 
 def valid_range(lines: list[str], at_least: int = 8000) -> tuple[int, int]:
