@@ -1,4 +1,31 @@
-# shellcheck shell=bash disable=SC2034
-# Sourced by run.sh: where the corpora lie. --mustc_dir overrides MUSTC.
+# shellcheck shell=bash disable=SC2034,SC2154
+# Sourced by run.sh: what is this recipe's own, the languages, the corpora and how stage 1 prepares them.
+src_lang=en
+tgt_lang=de
+corpora="mini mustc"
+corpus=mini
 MUSTC=${MUSTC:-downloads/mustc}
 MINI=downloads/mini
+
+# Run before stage 1: `die` with what is missing.
+check_corpus() {
+    local lang dir=${mustc_dir:-${MUSTC}}
+    [ "${corpus}" = mustc ] || return 0
+    for lang in ${tgt_lang}; do
+        [ -d "${dir}/en-${lang}/data" ] || die "no MuST-C release at ${dir}/en-${lang}/data: download it from" \
+            "mt.fbk.eu/must-c (licence: CC BY-NC-ND 4.0), unpack it and give the directory that holds en-${lang} as" \
+            "--mustc_dir, or use --corpus mini"
+    done
+}
+
+# Stage 1: leaves data/{train,dev,tst-COMMON}.en-${lang} for each target language.
+prepare_corpus() {
+    local lang dir=${mustc_dir:-${MUSTC}}
+    if [ "${corpus}" = mini ]; then
+        dir=${MINI}
+        python local/make_mini_corpus.py --output_dir "${dir}" --tgt_lang "${tgt_lang}" --nj "${nj}"
+    fi
+    for lang in ${tgt_lang}; do
+        ${cpu_cmd} python local/prepare_mustc.py --mustc_dir "${dir}" --tgt_lang "${lang}"
+    done
+}

@@ -4,12 +4,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . utils/parse_options.sh
+. ./db.sh
 
-corpus=mini
 mustc_dir=
 stage=1
 stop_stage=
-tgt_lang=de
 block_sizes="20 40"
 systems=block
 nj=$(nproc)
@@ -20,19 +19,19 @@ option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj 
  speed_perturb_factors audio_format max_duration nbpe_src nbpe_tgt average_last asr_init"
 option_names=${option_names//$'\n'/}
 
-help_message="Usage: $0 [--corpus mini|mustc] [options]
+help_message="Usage: $0 [--corpus ${corpora// /|}] [options]
 
-  --corpus mini|mustc       the synthetic mini corpus, made here, or MuST-C [${corpus}]
-  --mustc_dir DIR           MuST-C: the directory that holds en-de/data etc.
+  --corpus ${corpora// /|}  what to train on [${corpus}]
+  --mustc_dir DIR           MuST-C's layout: the directory that holds ${src_lang}-${tgt_lang}/data etc.
   --stage N --stop_stage M  run stages N to M [1 to 13; from 14 on that stage alone]
-  --tgt_lang \"de es fr\"     target languages [${tgt_lang}]
+  --tgt_lang \"LANG ...\"     target languages [${tgt_lang}]
   --block_sizes \"20 32 40\"  encoder block sizes in frames of 40 ms, one model each [${block_sizes}]
   --systems block           families of systems [${systems}]
   --nj N                    parallel jobs [${nj}]
   --ngpu N                  GPUs for one training; 0 trains on the CPU [${ngpu}]
   --hf_repo OWNER/NAME      stage 15: where on the Hugging Face hub the model goes; without it nothing is uploaded
   --dry_run true|false      stage 15: only say what would go where [${dry_run}]
-Overriding conf/recipe.sh (MuST-C) and conf/mini/recipe.sh (mini):
+Overriding conf/recipe.sh, or conf/CORPUS/recipe.sh where there is one:
   --speed_perturb_factors \"0.9 1.0 1.1\"  --audio_format flac|wav  --max_duration SECONDS
   --nbpe_src N  --nbpe_tgt N  --average_last N
   --asr_init \"SRC:DST[:EXCLUDE] ...\"  what the ST models take from the ASR model, as in ESPnet's --init_param
@@ -43,11 +42,9 @@ Stages: 1 data  2 speed perturbation  3 audio dump  4 length filter  5 token lis
 Every stage can be run alone and again: it goes on where it was and says what is done already."
 parse_options "$@"
 
-case "${corpus}" in
-    mini) conf=conf/mini ;;
-    mustc) conf=conf ;;
-    *) die "--corpus '${corpus}' is unknown: choose mini or mustc" ;;
-esac
+[[ " ${corpora} " == *" ${corpus} "* ]] || die "--corpus '${corpus}' is unknown: choose ${corpora// / or }"
+conf=conf
+[ ! -d "conf/${corpus}" ] || conf=conf/${corpus}
 need_integer stage 1 15
 [ -n "${stop_stage}" ] || stop_stage=$((stage > 13 ? stage : 13)) # packing and uploading are asked for by number
 need_integer stop_stage 1 15
@@ -62,24 +59,14 @@ done
 for system in ${systems:-none}; do
     [ -f "${conf}/grid_${system}.yaml" ] || die "--systems ${system}: not available; choose block"
 done
-. db.sh
-. cmd.sh
+. ./cmd.sh
 . "${conf}/recipe.sh"
 need_integer average_last 1 1000
-if [ "${corpus}" = mustc ]; then
-    corpus_dir=${mustc_dir:-${MUSTC}}
-    for lang in ${tgt_lang}; do
-        [ "${stage}" -gt 1 ] || [ -d "${corpus_dir}/en-${lang}/data" ] || die "no MuST-C release at" \
-            "${corpus_dir}/en-${lang}/data: download it from mt.fbk.eu/must-c (licence: CC BY-NC-ND 4.0), unpack it and" \
-            "give the directory that holds en-${lang} as --mustc_dir, or use --corpus mini"
-    done
-else
-    corpus_dir=${MINI}
-fi
+((stage > 1)) || check_corpus
 if [ -f data/.corpus ] && [ "$(cat data/.corpus)" != "${corpus}" ]; then
     die "data, dump and exp here are of --corpus $(cat data/.corpus): move them away or use another copy of the recipe"
 fi
-. path.sh
+. ./path.sh
 mkdir -p data
 echo "${corpus}" >data/.corpus
 
@@ -95,13 +82,11 @@ at_stage() {
 train_set=train
 [ -z "${speed_perturb_factors}" ] || train_set=train_sp
 
-if at_stage 1 "data" && [ "${corpus}" = mini ]; then
-    python local/make_mini_corpus.py --output_dir "${corpus_dir}" --tgt_lang "${tgt_lang}" --nj "${nj}"
-fi
+if at_stage 1 "data"; then prepare_corpus; fi
 
 all_models=()
 for lang in ${tgt_lang}; do
-    pair=en-${lang}
+    pair=${src_lang}-${lang}
     train=${train_set}.${pair}
     tokens=data/token_list.${pair}
     models=()
@@ -109,9 +94,6 @@ for lang in ${tgt_lang}; do
     all_models+=("${models[@]}")
     training=(--tgt_lang "${lang}" --train_dir "dump/${train}" --dev_dir "dump/dev.${pair}" --token_dir "${tokens}")
 
-    if ((stage <= 1)); then
-        ${cpu_cmd} python local/prepare_mustc.py --mustc_dir "${corpus_dir}" --tgt_lang "${lang}"
-    fi
     if at_stage 2 "speed perturbation of ${pair}: ${speed_perturb_factors:-none}" && [ -n "${speed_perturb_factors}" ]; then
         # shellcheck disable=SC2086
         ${cpu_cmd} python local/perturb_speed.py --data "data/train.${pair}" --factors ${speed_perturb_factors} \
@@ -130,10 +112,10 @@ for lang in ${tgt_lang}; do
         done
     fi
     if at_stage 5 "token lists of ${pair}"; then
-        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.lc.rm.en" --nbpe "${nbpe_src}" \
-            --output_dir "${tokens}/src"
-        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.tc.${lang}" --nbpe "${nbpe_tgt}" \
-            --output_dir "${tokens}/tgt"
+        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.lc.rm.${src_lang}" --lang "${src_lang}" \
+            --nbpe "${nbpe_src}" --output_dir "${tokens}/src"
+        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.tc.${lang}" --lang "${lang}" \
+            --nbpe "${nbpe_tgt}" --output_dir "${tokens}/tgt"
     fi
     if at_stage 6 "ASR statistics of ${pair}"; then
         ${cpu_cmd} python local/collect_stats.py --task asr "${training[@]}" --config "${conf}/train_asr_block.yaml" \
@@ -165,7 +147,8 @@ for lang in ${tgt_lang}; do
     fi
     for system in ${systems}; do
         # shellcheck disable=SC2206
-        grid=(--grid "${conf}/grid_${system}.yaml" --block_sizes ${block_sizes} --tgt_lang "${lang}" --nj "${nj}")
+        grid=(--grid "${conf}/grid_${system}.yaml" --block_sizes ${block_sizes} --src_lang "${src_lang}"
+            --tgt_lang "${lang}" --nj "${nj}")
         if at_stage 11 "simultaneous decoding of ${pair}, systems ${system}"; then
             ${cpu_cmd} python local/decode_grid.py "${grid[@]}" --ngpu "${ngpu}"
         fi

@@ -128,7 +128,7 @@ def test_an_empty_or_missing_release_is_an_error(release, prepare):
     with pytest.raises(UserError, match="holds no segments"):
         prepare()
     release.root = release.root / "elsewhere"
-    with pytest.raises(UserError, match="no MuST-C release for English to de"):
+    with pytest.raises(UserError, match="no corpus in MuST-C's layout"):
         prepare()
 
 

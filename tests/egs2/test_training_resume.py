@@ -30,6 +30,8 @@ def recipe(release, prepare, tmp_path):
         options = [
             "--text",
             str(tmp_path / "dump" / "train.en-de" / text),
+            "--lang",
+            "de",
             "--nbpe",
             "30",
             "--hard_vocab_limit",

@@ -1,16 +1,17 @@
-"""Average the last epochs of an ASR model and print its word error rate on dev, by greedy CTC search."""
+"""Average the last epochs of an ASR model and print its error rate on dev, by greedy CTC search."""
 
 import json
 from itertools import groupby
 from pathlib import Path
 
 from espnet_jobs import limit_threads
-from kaldi_dir import SOURCE_TEXT, validate
+from kaldi_dir import source_text, validate
 from step import Step, say
 
 from espnet_ext.bin import average_checkpoints
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.log.units import split_units, uses_characters
 
 BATCH = 16
 
@@ -38,11 +39,11 @@ def greedy_ctc(model_dir: Path, wavs: list[str]) -> list[str]:
     return texts
 
 
-def word_error_rate(references: list[str], hypotheses: list[str]) -> float:
-    """Edits over reference words, in percent."""
+def error_rate(references: list[str], hypotheses: list[str], lang: str) -> float:
+    """Edits over reference units (words, or characters for languages without spaces), in percent."""
     import editdistance
 
-    pairs = [(r.split(), h.split()) for r, h in zip(references, hypotheses, strict=True)]
+    pairs = [(split_units(r, lang), split_units(h, lang)) for r, h in zip(references, hypotheses, strict=True)]
     return 100 * sum(editdistance.eval(r, h) for r, h in pairs) / sum(len(r) for r, _ in pairs)
 
 
@@ -57,27 +58,30 @@ def get_parser() -> ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write model.pth and dev_wer.json into the training directory, and print the rate."""
+    """Write model.pth and dev_wer.json (CER without spaces between words) into the directory, print the rate."""
     args = get_parser().parse_args(argv)
     validate(args.dump)
     epochs = average_checkpoints.last_epochs(args.model_dir, args.last)
-    inputs = [args.model_dir / "config.yaml", *epochs, args.dump / "wav.scp", args.dump / SOURCE_TEXT]
+    text = args.dump / source_text(args.dump)
+    lang = text.suffix[1:]
+    metric = "CER" if uses_characters(lang) else "WER"
+    inputs = [args.model_dir / "config.yaml", *epochs, args.dump / "wav.scp", text]
     model, output = args.model_dir / "model.pth", args.model_dir / "dev_wer.json"
     step = Step(args.model_dir / ".average.done", {"last": args.last}, inputs)
     if step.is_done(model):
-        wer = json.loads(output.read_text(encoding="utf-8"))["WER"]
+        rate = json.loads(output.read_text(encoding="utf-8"))[metric]
     else:
         limit_threads(args.nj)
         import espnet_ext.quiet_import  # noqa: F401 - before ESPnet
 
         average_checkpoints.main(["--last", str(args.last), "--exp_dir", str(args.model_dir), "--output", str(model)])
-        references = read_table(args.dump / SOURCE_TEXT)
+        references = read_table(text)
         hypotheses = greedy_ctc(args.model_dir, list(read_table(args.dump / "wav.scp").values()))
-        wer = word_error_rate(list(references.values()), hypotheses)
+        rate = error_rate(list(references.values()), hypotheses, lang)
         with atomic_write(output) as stream:
-            json.dump({"WER": wer, "search": "greedy CTC", "utterances": len(references)}, stream)
+            json.dump({metric: rate, "search": "greedy CTC", "utterances": len(references)}, stream)
         step.finish([model, output])
-    say(f"{args.model_dir.name}: WER {wer:.1f} % on {args.dump.name} (greedy CTC)")
+    say(f"{args.model_dir.name}: {metric} {rate:.1f} % on {args.dump.name} (greedy CTC)")
 
 
 if __name__ == "__main__":

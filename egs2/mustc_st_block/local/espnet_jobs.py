@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaldi_dir import SOURCE_TEXT, target_text
+from kaldi_dir import source_text, target_text
 
 from espnet_ext.errors import UserError
 
@@ -123,8 +123,8 @@ class TrainData:
     def texts(self) -> dict[str, str]:
         """ESPnet's data name to the table's file name; for `asr` the source text is the target."""
         if self.task == "asr":
-            return {"text": SOURCE_TEXT}
-        return {"text": target_text(self.tgt_lang), "src_text": SOURCE_TEXT}
+            return {"text": source_text(self.train)}
+        return {"text": target_text(self.tgt_lang), "src_text": source_text(self.train)}
 
     def files(self) -> list[Path]:
         """Every file that the training depends on, but for the audio itself."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kaldi_dir import SOURCE_TEXT, read_texts, target_text, validate, write_speakers, write_table
+from kaldi_dir import read_texts, source_text, target_text, validate, write_speakers, write_table
 from step import Step, new_directory, say
 
 from espnet_ext.cli import ArgumentParser, run
@@ -33,7 +33,8 @@ def main(argv: list[str] | None = None) -> None:
     step = Step(args.output_dir / ".done", {"min_s": args.min_s, "max_s": args.max_s}, inputs)
     if step.is_done(args.output_dir):
         return
-    has_text = {u for u in samples if texts[SOURCE_TEXT][u] and texts[target_text(args.tgt_lang)][u]}
+    source, target = texts[source_text(args.dump)], texts[target_text(args.tgt_lang)]
+    has_text = {u for u in samples if source[u] and target[u]}
     kept = {u for u in has_text if args.min_s <= samples[u] / SAMPLE_RATE <= args.max_s}
     if not kept:
         raise UserError(f"{args.dump}: no utterance of {args.min_s}-{args.max_s} s with text; see --min_s and --max_s")

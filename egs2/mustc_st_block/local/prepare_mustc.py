@@ -8,7 +8,7 @@ from pathlib import Path
 
 import soundfile
 import yaml
-from kaldi_dir import SOURCE_TEXT, Segment, target_text, validate, write_speakers, write_table
+from kaldi_dir import Segment, target_text, validate, write_speakers, write_table
 from step import Step, new_directory, say
 
 from espnet_ext.cli import ArgumentParser, run
@@ -50,8 +50,8 @@ def talk_id(wav: str) -> str:
     return re.sub(r"\d+", lambda match: match[0].zfill(5), Path(wav).stem).replace(" ", "_")
 
 
-def load_entries(directory: Path, split: str, lang: str) -> tuple[list[dict], list[str], list[str]]:
-    """The yaml entries, English and target lines of a split. Raises UserError when their numbers differ."""
+def load_entries(directory: Path, split: str, src: str, tgt: str) -> tuple[list[dict], list[str], list[str]]:
+    """The yaml entries, source and target lines of a split. Raises UserError when their numbers differ."""
     path = directory / f"{split}.yaml"
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader reads 230,000 entries in seconds
     try:
@@ -61,8 +61,8 @@ def load_entries(directory: Path, split: str, lang: str) -> tuple[list[dict], li
         raise UserError(f"{path}: no such file; is this an unpacked MuST-C release?") from None
     except yaml.YAMLError as error:
         raise UserError(f"{path}: not yaml: {error}") from None
-    source, target = (read_lines(directory / f"{split}.{language}") for language in ("en", lang))
-    for language, lines in (("en", source), (lang, target)):
+    source, target = (read_lines(directory / f"{split}.{language}") for language in (src, tgt))
+    for language, lines in ((src, source), (tgt, target)):
         if len(lines) != len(entries):
             raise UserError(
                 f"{path} has {len(entries)} segments but {split}.{language} has {len(lines)} lines; unpack it again"
@@ -104,10 +104,10 @@ def wav_length(path: Path) -> float | None:
     return info.frames / info.samplerate
 
 
-def read_split(release: Path, split: str, lang: str) -> Split:
-    """Read one split of `en-XX/data`. Raises UserError for a count mismatch, or a bad segment outside train."""
+def read_split(release: Path, split: str, src: str, tgt: str) -> Split:
+    """Read one split of `SRC-TGT/data`. Raises UserError for a count mismatch, or a bad segment outside train."""
     text_dir, wav_dir = release / split / "txt", release / split / "wav"
-    entries, source, target = load_entries(text_dir, split, lang)
+    entries, source, target = load_entries(text_dir, split, src, tgt)
     if not entries:
         raise UserError(f"{text_dir}/{split}.yaml: holds no segments")
     result = Split()
@@ -138,24 +138,24 @@ def read_split(release: Path, split: str, lang: str) -> Split:
     return result
 
 
-def write_texts(directory: Path, source: dict[str, str], target: dict[str, str], lang: str) -> None:
+def write_texts(directory: Path, source: dict[str, str], target: dict[str, str], src: str, tgt: str) -> None:
     """Write true-cased source and target and the lower-cased source without punctuation."""
-    write_table(directory / "text.tc.en", source)
-    write_table(directory / target_text(lang), target)
-    write_table(directory / SOURCE_TEXT, {u: lower_without_punctuation(text) for u, text in source.items()})
+    write_table(directory / f"text.tc.{src}", source)
+    write_table(directory / target_text(tgt), target)
+    write_table(directory / f"text.lc.rm.{src}", {u: lower_without_punctuation(text) for u, text in source.items()})
 
 
-def write_split(split: Split, directory: Path, lang: str) -> None:
+def write_split(split: Split, directory: Path, src: str, tgt: str) -> None:
     """Write a segment-level data directory."""
     write_table(directory / "wav.scp", split.recordings)
     write_table(directory / "segments", split.segments)
     write_speakers(directory, {u: segment.recording for u, segment in split.segments.items()})
-    write_texts(directory, split.source, split.target, lang)
+    write_texts(directory, split.source, split.target, src, tgt)
     if split.dropped:
         write_table(directory / "dropped_segments", split.dropped)
 
 
-def write_talks(split: Split, directory: Path, lang: str) -> None:
+def write_talks(split: Split, directory: Path, src: str, tgt: str) -> None:
     """Write a talk-level data directory: one utterance a talk, its text the segments' texts in order of time."""
     in_time = sorted(split.segments, key=lambda u: (split.segments[u].recording, split.segments[u].start))
     joined: dict[str, dict[str, list[str]]] = {"source": {}, "target": {}}
@@ -165,13 +165,14 @@ def write_talks(split: Split, directory: Path, lang: str) -> None:
     source, target = ({talk: clean(" ".join(parts)) for talk, parts in joined[s].items()} for s in joined)
     write_table(directory / "wav.scp", split.recordings)
     write_speakers(directory, {talk: talk for talk in split.recordings})
-    write_texts(directory, source, target, lang)
+    write_texts(directory, source, target, src, tgt)
 
 
 def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--mustc_dir", type=Path, required=True, help="directory that holds en-XX/data")
+    parser.add_argument("--mustc_dir", type=Path, required=True, help="directory that holds SRC-TGT/data")
+    parser.add_argument("--src_lang", default="en", help="source language")
     parser.add_argument("--tgt_lang", required=True, help="target language, for example de")
     parser.add_argument("--data_dir", type=Path, default=Path("data"), help="where the data directories go")
     return parser
@@ -180,27 +181,28 @@ def get_parser() -> ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Read every split first, so that a fault in any of them leaves nothing half-written; then write them."""
     args = get_parser().parse_args(argv)
-    lang = args.tgt_lang
-    release = args.mustc_dir / f"en-{lang}" / "data"
+    src, tgt = args.src_lang, args.tgt_lang
+    pair = f"{src}-{tgt}"
+    release = args.mustc_dir / pair / "data"
     if not release.is_dir():
         raise UserError(
-            f"{release}: no MuST-C release for English to {lang}; download MUSTC en-{lang} (ict.fbk.eu/must-c), "
-            "unpack it and give the directory that holds en-XX as --mustc_dir, or use --corpus mini"
+            f"{release}: no corpus in MuST-C's layout; for MuST-C download MUSTC {pair} (ict.fbk.eu/must-c), unpack it "
+            f"and give the directory that holds {pair} as --mustc_dir, or use --corpus mini"
         )
     splits = [split for split in SPLITS if split not in OPTIONAL_SPLITS or (release / split).is_dir()]
-    texts = [release / split / "txt" / f"{split}.{end}" for split in splits for end in ("yaml", "en", lang)]
+    texts = [release / split / "txt" / f"{split}.{end}" for split in splits for end in ("yaml", src, tgt)]
     wavs = sorted((wav.name, wav.stat().st_size) for split in splits for wav in (release / split / "wav").glob("*"))
-    step = Step(args.data_dir / f".prepared.en-{lang}", {"release": str(release.resolve()), "wavs": wavs}, texts)
-    if step.is_done(f"{args.data_dir}/*.en-{lang}"):
+    step = Step(args.data_dir / f".prepared.{pair}", {"release": str(release.resolve()), "wavs": wavs}, texts)
+    if step.is_done(f"{args.data_dir}/*.{pair}"):
         return
     outputs = []
-    for name, split in {split: read_split(release, split, lang) for split in splits}.items():
-        targets = [(args.data_dir / f"{name}.en-{lang}", write_split)]
+    for name, split in {split: read_split(release, split, src, tgt) for split in splits}.items():
+        targets = [(args.data_dir / f"{name}.{pair}", write_split)]
         if name in TALK_SPLITS:
-            targets.append((args.data_dir / f"{name}.en-{lang}_talks", write_talks))
+            targets.append((args.data_dir / f"{name}.{pair}_talks", write_talks))
         for directory, write in targets:
             with new_directory(directory) as temporary:
-                write(split, temporary, lang)
+                write(split, temporary, src, tgt)
                 validate(temporary)
             outputs += sorted(path for path in directory.iterdir() if path.is_file())
         hours = sum(segment.end - segment.start for segment in split.segments.values()) / 3600

@@ -13,6 +13,7 @@ from step import Step, new_directory, say
 from espnet_ext.cli import ArgumentParser, run, str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.log.units import uses_characters
 
 BLANK, UNKNOWN, SOS_EOS = "<blank>", "<unk>", "<sos/eos>"
 META_PIECES = ("<unk>", "<s>", "</s>")
@@ -35,7 +36,7 @@ def seed_pieces(lines: list[str]) -> list[tuple[str, int]]:
     return heapq.nlargest(MOST_SEEDS, counts.items(), key=lambda item: (item[1] * len(item[0]), item[0]))
 
 
-def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
+def train(lines: list[str], nbpe: int, hard_limit: bool, lang: str) -> bytes:
     """The serialised model, the same bytes for the same lines.
 
     Every character is covered, so that no training word holds an unknown token.
@@ -43,8 +44,10 @@ def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
     """
     model = io.BytesIO()
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".tsv") as seeds:
-        seeds.writelines(f"{piece}\t{count}\n" for piece, count in seed_pieces(lines))
-        seeds.flush()
+        # Where there are no spaces a word is a sentence, and sentencepiece's own candidates serve.
+        if not uses_characters(lang):
+            seeds.writelines(f"{piece}\t{count}\n" for piece, count in seed_pieces(lines))
+            seeds.flush()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines),
             model_writer=model,
@@ -52,7 +55,7 @@ def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
             vocab_size=nbpe,
             character_coverage=1.0,
             hard_vocab_limit=hard_limit,
-            seed_sentencepieces_file=seeds.name,
+            seed_sentencepieces_file="" if uses_characters(lang) else seeds.name,
             num_threads=4,  # a constant: the result depends on it
             minloglevel=2,
         )
@@ -61,10 +64,10 @@ def train(lines: list[str], nbpe: int, hard_limit: bool) -> bytes:
     return proto.SerializeToString()
 
 
-def valid_range(lines: list[str], at_least: int = 8000) -> tuple[int, int]:
+def valid_range(lines: list[str], lang: str, at_least: int = 8000) -> tuple[int, int]:
     """Smallest number of pieces that the text allows, and the largest if that is below `at_least`."""
     smallest = len({c for line in lines for c in line if c != " "} | {"▁"}) + len(META_PIECES)
-    soft = sentencepiece.SentencePieceProcessor(model_proto=train(lines, max(at_least, smallest), hard_limit=False))
+    soft = sentencepiece.SentencePieceProcessor(model_proto=train(lines, max(at_least, smallest), False, lang))
     return smallest, len(soft)
 
 
@@ -79,6 +82,7 @@ def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--text", type=Path, required=True, help="Kaldi text table")
+    parser.add_argument("--lang", required=True, help="its language; ja and zh have no spaces between words")
     parser.add_argument("--nbpe", type=int, required=True, help="number of tokens")
     parser.add_argument("--hard_vocab_limit", type=str2bool, default=True, help="false: as many as the text allows")
     parser.add_argument("--output_dir", type=Path, required=True, help="gets bpe.model and tokens.txt")
@@ -95,9 +99,9 @@ def main(argv: list[str] | None = None) -> None:
     if not lines:
         raise UserError(f"{args.text}: no text to train on; run stages 1 to 4 again")
     try:
-        model = train(lines, args.nbpe, args.hard_vocab_limit)
+        model = train(lines, args.nbpe, args.hard_vocab_limit, args.lang)
     except (RuntimeError, OSError):
-        low, high = valid_range(lines, max(8000, args.nbpe))
+        low, high = valid_range(lines, args.lang, max(8000, args.nbpe))
         raise UserError(f"nbpe {args.nbpe} is impossible for {args.text}: choose {low} to {high}") from None
     tokens = pieces(model)
     with new_directory(args.output_dir) as temporary:
