@@ -63,12 +63,12 @@ done
 . "${conf}/recipe.sh"
 need_integer average_last 1 1000
 ((stage > 1)) || check_corpus
-if [ -f data/.corpus ] && [ "$(cat data/.corpus)" != "${corpus}" ]; then
+if [ -s data/.corpus ] && [ "$(cat data/.corpus)" != "${corpus}" ]; then
     die "data, dump and exp here are of --corpus $(cat data/.corpus): move them away or use another copy of the recipe"
 fi
 . ./path.sh
 mkdir -p data
-echo "${corpus}" >data/.corpus
+[ -s data/.corpus ] || echo "${corpus}" >data/.corpus
 
 begin=${SECONDS}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write
+from espnet_ext.files import whole_save
 
 
 def last_epochs(directory: Path, count: int) -> list[Path]:
@@ -70,8 +70,7 @@ def main(argv: list[str] | None = None) -> None:
 
     import torch
 
-    with atomic_write(args.output, "wb") as stream:
-        torch.save(state, stream)
+    whole_save(torch.save)(state, args.output)
     print(f"{args.output}: mean of {', '.join(path.name for path in paths)}")
 
 

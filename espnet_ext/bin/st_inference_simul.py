@@ -27,6 +27,7 @@ from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.lock import locked
 from espnet_ext.log.instances import Instance, InstanceWriter
 from espnet_ext.log.units import clean_text
 from espnet_ext.model.espnet_st import file_hash
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Decode. Raises UserError for bad input."""
     args = get_parser().parse_args(argv)
     set_up_process()
-    with named_model(args):
+    with named_model(args), locked(args.output_dir):
         return decode(args)
 
 

@@ -1,7 +1,8 @@
 import pytest
-from step import Step, locked, new_directory
+from step import Step, new_directory
 
 from espnet_ext.errors import UserError
+from espnet_ext.lock import locked
 
 
 @pytest.fixture

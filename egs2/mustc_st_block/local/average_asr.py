@@ -11,6 +11,7 @@ from step import Step, say
 from espnet_ext.bin import average_checkpoints
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.lock import locked
 from espnet_ext.log.units import split_units, uses_characters
 
 BATCH = 16
@@ -58,30 +59,36 @@ def get_parser() -> ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write model.pth and dev_wer.json (CER without spaces between words) into the directory, print the rate."""
+    """Average unless that is done, and print the rate."""
     args = get_parser().parse_args(argv)
     validate(args.dump)
     epochs = average_checkpoints.last_epochs(args.model_dir, args.last)
     text = args.dump / source_text(args.dump)
-    lang = text.suffix[1:]
-    metric = "CER" if uses_characters(lang) else "WER"
+    metric = "CER" if uses_characters(text.suffix[1:]) else "WER"
     inputs = [args.model_dir / "config.yaml", *epochs, args.dump / "wav.scp", text]
     model, output = args.model_dir / "model.pth", args.model_dir / "dev_wer.json"
     step = Step(args.model_dir / ".average.done", {"last": args.last}, inputs)
-    if step.is_done(model):
-        rate = json.loads(output.read_text(encoding="utf-8"))[metric]
-    else:
-        limit_threads(args.nj)
-        import espnet_ext.quiet_import  # noqa: F401 - before ESPnet
-
-        average_checkpoints.main(["--last", str(args.last), "--exp_dir", str(args.model_dir), "--output", str(model)])
-        references = read_table(text)
-        hypotheses = greedy_ctc(args.model_dir, list(read_table(args.dump / "wav.scp").values()))
-        rate = error_rate(list(references.values()), hypotheses, lang)
-        with atomic_write(output) as stream:
-            json.dump({metric: rate, "search": "greedy CTC", "utterances": len(references)}, stream)
-        step.finish([model, output])
+    with locked(args.model_dir):
+        if not step.is_done(model):
+            limit_threads(args.nj)
+            write_average(args, text, metric)
+            step.finish([model, output])
+    rate = json.loads(output.read_text(encoding="utf-8"))[metric]
     say(f"{args.model_dir.name}: {metric} {rate:.1f} % on {args.dump.name} (greedy CTC)")
+
+
+def write_average(args: object, text: Path, metric: str) -> None:
+    """Write model.pth, and its error rate on parsed options' dump with the transcripts `text` into dev_wer.json."""
+    import espnet_ext.quiet_import  # noqa: F401 - before ESPnet
+
+    directory = args.model_dir
+    options = ["--last", str(args.last), "--exp_dir", str(directory), "--output", str(directory / "model.pth")]
+    average_checkpoints.main(options)
+    references = read_table(text)
+    hypotheses = greedy_ctc(directory, list(read_table(args.dump / "wav.scp").values()))
+    rate = error_rate(list(references.values()), hypotheses, text.suffix[1:])
+    with atomic_write(directory / "dev_wer.json") as stream:
+        json.dump({metric: rate, "search": "greedy CTC", "utterances": len(references)}, stream)
 
 
 if __name__ == "__main__":

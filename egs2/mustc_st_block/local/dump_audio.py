@@ -1,18 +1,24 @@
 """Cut the segments of a data directory into one mono 16 kHz audio file each; can be killed and goes on where it was."""
 
+import io
 import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import soundfile
 import soxr
+from espnet_jobs import die_with
 from kaldi_dir import Segment, read_segments, read_texts, validate, write_speakers, write_table
 from step import Step, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.lock import locked
 
 SAMPLE_RATE = 16000
 
@@ -53,8 +59,10 @@ def cut_talk(talk: Talk) -> tuple[int, dict[str, tuple[Path, int]]]:
                 samples = to_mono_16k(recording.read(count, always_2d=True), recording.samplerate, speed)
                 if not samples.size:
                     raise UserError(f"{utterance}: 0 samples at {segment.start} s of {talk.wav}; correct its segment")
+                encoded = io.BytesIO()  # soundfile hides an error of writing
+                soundfile.write(encoded, samples, SAMPLE_RATE, format=talk.audio_format, subtype="PCM_16")
                 with atomic_write(path, "wb") as stream:
-                    soundfile.write(stream, samples, SAMPLE_RATE, format=talk.audio_format, subtype="PCM_16")
+                    stream.write(encoded.getbuffer())
                 written += 1
             result[utterance] = (path.resolve(), soundfile.info(str(path)).frames)
     return written, result
@@ -87,29 +95,43 @@ def main(argv: list[str] | None = None) -> None:
     count = validate(data)
     tables = [data / name for name in ("wav.scp", "segments", "utt2spk", "utt2speed", *read_texts(data))]
     step = Step(output / ".done", {"audio_format": args.audio_format}, tables)
-    if step.is_done(output):
-        return
-    step.resume(output)
+    with locked(output):
+        if not step.is_done(output):
+            step.resume(output)
+            dump(args, count)
+            step.finish(path for path in output.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
+def dump(args: object, count: int) -> None:
+    """Cut all talks of parsed options, `count` utterances, and write the tables."""
+    data, output = args.data, args.output_dir
+    for half_written in output.rglob(".*.tmp"):
+        half_written.unlink()
     talks = plan(data, output, args.audio_format)
     jobs = min(args.nj, len(talks))
     if jobs < args.nj:
         say(f"{data}: {len(talks)} recordings, so {jobs} jobs instead of {args.nj}")
     files: dict[str, tuple[Path, int]] = {}
     total_written, shown = 0, 0
-    with multiprocessing.Pool(jobs) as pool:
-        for written, part in pool.imap_unordered(cut_talk, talks):
-            files |= part
-            total_written += written
-            if len(files) * 5 // count > shown:
-                shown = len(files) * 5 // count
-                say(f"{output}: {len(files)}/{count} utterances")
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(jobs, fork, die_with, (os.getpid(),)) as pool:
+        try:
+            for written, part in pool.map(cut_talk, talks):
+                files |= part
+                total_written += written
+                if len(files) * 5 // count > shown:
+                    shown = len(files) * 5 // count
+                    say(f"{output}: {len(files)}/{count} utterances")
+        except BrokenProcessPool:
+            raise UserError(
+                f"{output}: a job was killed by SIGKILL; run this again, with less --nj if memory is short"
+            ) from None
     write_table(output / "wav.scp", {utterance: path for utterance, (path, _) in files.items()})
     write_table(output / "utt2num_samples", {utterance: samples for utterance, (_, samples) in files.items()})
     write_speakers(output, read_table(data / "utt2spk"))
     for name, texts in read_texts(data).items():
         write_table(output / name, texts)
     validate(output)
-    step.finish(path for path in output.iterdir() if path.is_file() and not path.name.startswith("."))
     if total_written < count:
         say(f"{output}: {count - total_written} of {count} utterances were there already")
 

@@ -8,6 +8,7 @@ from step import Step, new_directory, say
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_table
+from espnet_ext.lock import locked
 
 SAMPLE_RATE = 16000
 
@@ -31,23 +32,26 @@ def main(argv: list[str] | None = None) -> None:
     samples = {utterance: int(n) for utterance, n in read_table(args.dump / "utt2num_samples").items()}
     inputs = [args.dump / name for name in ("wav.scp", "utt2num_samples", *texts)]
     step = Step(args.output_dir / ".done", {"min_s": args.min_s, "max_s": args.max_s}, inputs)
-    if step.is_done(args.output_dir):
-        return
-    source, target = texts[source_text(args.dump)], texts[target_text(args.tgt_lang)]
-    has_text = {u for u in samples if source[u] and target[u]}
-    kept = {u for u in has_text if args.min_s <= samples[u] / SAMPLE_RATE <= args.max_s}
-    if not kept:
-        raise UserError(f"{args.dump}: no utterance of {args.min_s}-{args.max_s} s with text; see --min_s and --max_s")
-    with new_directory(args.output_dir) as temporary:
-        for name in ("wav.scp", "utt2num_samples"):
-            table = read_table(args.dump / name)
-            write_table(temporary / name, {u: value for u, value in table.items() if u in kept})
-        write_speakers(temporary, {u: s for u, s in read_table(args.dump / "utt2spk").items() if u in kept})
-        for name, table in texts.items():
-            write_table(temporary / name, {u: text for u, text in table.items() if u in kept})
-        validate(temporary)
-    step.finish(path for path in args.output_dir.iterdir() if path.is_file())
-    say(f"{args.output_dir}: kept {len(kept)} of {count} ({count - len(has_text)} had no text)")
+    with locked(args.output_dir):
+        if step.is_done(args.output_dir):
+            return
+        source, target = texts[source_text(args.dump)], texts[target_text(args.tgt_lang)]
+        has_text = {u for u in samples if source[u] and target[u]}
+        kept = {u for u in has_text if args.min_s <= samples[u] / SAMPLE_RATE <= args.max_s}
+        if not kept:
+            raise UserError(
+                f"{args.dump}: no utterance of {args.min_s}-{args.max_s} s with text; see --min_s and --max_s"
+            )
+        with new_directory(args.output_dir) as temporary:
+            for name in ("wav.scp", "utt2num_samples"):
+                table = read_table(args.dump / name)
+                write_table(temporary / name, {u: value for u, value in table.items() if u in kept})
+            write_speakers(temporary, {u: s for u, s in read_table(args.dump / "utt2spk").items() if u in kept})
+            for name, table in texts.items():
+                write_table(temporary / name, {u: text for u, text in table.items() if u in kept})
+            validate(temporary)
+        step.finish(path for path in args.output_dir.iterdir() if path.is_file())
+        say(f"{args.output_dir}: kept {len(kept)} of {count} ({count - len(has_text)} had no text)")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ from zipfile import ZipFile, ZipInfo
 
 import yaml
 from model_card import write_card
-from step import Step, locked, say
+from step import Step, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.results import Decode, read_decodes
 from espnet_ext.files import atomic_write, read_lines
+from espnet_ext.lock import locked
 from espnet_ext.model.packed import CONFIG_KEY, META, WEIGHTS_KEY
 
 # Keys of the training config that name files, and the files' names in the archive. Each has a directory: a bare name

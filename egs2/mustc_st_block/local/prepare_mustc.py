@@ -14,6 +14,7 @@ from step import Step, new_directory, say
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
+from espnet_ext.lock import locked
 
 SPLITS = ("train", "dev", "tst-COMMON", "tst-HE")
 OPTIONAL_SPLITS = ("tst-HE",)
@@ -179,7 +180,7 @@ def get_parser() -> ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Read every split first, so that a fault in any of them leaves nothing half-written; then write them."""
+    """Find the release, and prepare it unless that is done."""
     args = get_parser().parse_args(argv)
     src, tgt = args.src_lang, args.tgt_lang
     pair = f"{src}-{tgt}"
@@ -193,13 +194,22 @@ def main(argv: list[str] | None = None) -> None:
     texts = [release / split / "txt" / f"{split}.{end}" for split in splits for end in ("yaml", src, tgt)]
     wavs = sorted((wav.name, wav.stat().st_size) for split in splits for wav in (release / split / "wav").glob("*"))
     step = Step(args.data_dir / f".prepared.{pair}", {"release": str(release.resolve()), "wavs": wavs}, texts)
-    if step.is_done(f"{args.data_dir}/*.{pair}"):
-        return
+    with locked(step.marker):
+        if not step.is_done(f"{args.data_dir}/*.{pair}"):
+            step.finish(write_splits(release, splits, args.data_dir, src, tgt))
+
+
+def write_splits(release: Path, splits: list[str], data_dir: Path, src: str, tgt: str) -> list[Path]:
+    """Read every split first, so that a fault in any of them leaves nothing half-written; then write them.
+
+    Returns the files.
+    """
+    pair = f"{src}-{tgt}"
     outputs = []
     for name, split in {split: read_split(release, split, src, tgt) for split in splits}.items():
-        targets = [(args.data_dir / f"{name}.{pair}", write_split)]
+        targets = [(data_dir / f"{name}.{pair}", write_split)]
         if name in TALK_SPLITS:
-            targets.append((args.data_dir / f"{name}.{pair}_talks", write_talks))
+            targets.append((data_dir / f"{name}.{pair}_talks", write_talks))
         for directory, write in targets:
             with new_directory(directory) as temporary:
                 write(split, temporary, src, tgt)
@@ -208,7 +218,7 @@ def main(argv: list[str] | None = None) -> None:
         hours = sum(segment.end - segment.start for segment in split.segments.values()) / 3600
         dropped = f", {len(split.dropped)} bad segments dropped (dropped_segments)" if split.dropped else ""
         say(f"{targets[0][0]}: {len(split.segments)} segments, {len(split.recordings)} talks, {hours:.2f} h{dropped}")
-    step.finish(outputs)
+    return outputs
 
 
 if __name__ == "__main__":

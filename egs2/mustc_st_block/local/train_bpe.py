@@ -13,6 +13,7 @@ from step import Step, new_directory, say
 from espnet_ext.cli import ArgumentParser, run, str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.lock import locked
 from espnet_ext.log.units import uses_characters
 
 BLANK, UNKNOWN, SOS_EOS = "<blank>", "<unk>", "<sos/eos>"
@@ -93,8 +94,13 @@ def main(argv: list[str] | None = None) -> None:
     """Train, or say which numbers of tokens this text allows."""
     args = get_parser().parse_args(argv)
     step = Step(args.output_dir / ".done", {"nbpe": args.nbpe, "hard": args.hard_vocab_limit}, [args.text])
-    if step.is_done(args.output_dir):
-        return
+    with locked(args.output_dir):
+        if not step.is_done(args.output_dir):
+            write_tokens(args, step)
+
+
+def write_tokens(args: object, step: Step) -> None:
+    """Train with parsed options and write the model and its token list."""
     lines = [text for text in read_table(args.text, allow_empty=True).values() if text]
     if not lines:
         raise UserError(f"{args.text}: no text to train on; run stages 1 to 4 again")
