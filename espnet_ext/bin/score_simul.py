@@ -143,8 +143,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         write_rows(output_dir / "per_utt.tsv", rows)
         with atomic_write(output_dir / "scores.json") as stream:
             json.dump(scores | meta, stream, ensure_ascii=False, allow_nan=False, indent=2)
-            stream.write("
-")
+            stream.write("\n")
     print_scores(scores, meta["system"] or str(log))
 
 

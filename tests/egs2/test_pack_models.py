@@ -30,6 +30,7 @@ def packed(tmp_path_factory, tiny_paths, speech):
     config |= {"train_shape_file": [f"{recipe}/exp/shape"], "output_dir": str(model_dir), "config": f"{recipe}/a.yaml"}
     config |= {"init_param": [f"{recipe}/exp/asr/model.pth:encoder:encoder"]}
     (model_dir / "config.yaml").write_text(yaml.safe_dump(config, allow_unicode=True))
+    (model_dir / "attention.json").write_text('{"recommended_layer": 1}')
     soundfile.write(recipe / "a.wav", speech(3), 16000, subtype="PCM_16")
     (recipe / "wav.scp").write_text(f"a {recipe}/a.wav\n")
     (recipe / "ref").write_text("a ein kleines Haus\n")
@@ -191,8 +192,8 @@ def test_the_dry_run_says_what_would_go_where(packed, capsys, options):
     publish(packed, *options)
     output = capsys.readouterr().out
     names = zipfile.ZipFile(packed / "exp" / "packed" / "st_block8.en-de.zip").namelist()
-    assert len(names) == 7 and all(f"  {name} (" in output for name in names)
-    assert f"to https://huggingface.co/{'me/model' if options else 'OWNER/NAME'}: 7 files" in output
+    assert "exp/st_block8.en-de/attention.json" in names and all(f"  {name} (" in output for name in names)
+    assert f"to https://huggingface.co/{'me/model' if options else 'OWNER/NAME'}: {len(names)} files" in output
     assert "nothing is uploaded" in output
 
 

@@ -19,6 +19,7 @@ from espnet_ext.errors import UserError
 from espnet_ext.evaluation.results import Decode, read_decodes
 from espnet_ext.files import atomic_write, read_lines
 from espnet_ext.lock import locked
+from espnet_ext.model.espnet_st import ATTENTION_FILE
 from espnet_ext.model.packed import CONFIG_KEY, META, WEIGHTS_KEY
 
 # Keys of the training config that name files, and the files' names in the archive. Each has a directory: a bare name
@@ -115,6 +116,8 @@ def pack(model_dir: Path, archive: Path, decodes: list[Decode], exp_dir: Path, c
         META: yaml.safe_dump(meta, sort_keys=False),
         "README.md": write_card(model_dir, archive.name, decodes, config, corpus),
     }
+    if (model_dir / ATTENTION_FILE).is_file():
+        members[f"{directory}/{ATTENTION_FILE}"] = model_dir / ATTENTION_FILE
     for decode in decodes:
         source = exp_dir / "decode" / decode.model / decode.system / decode.set
         members[f"conf/decode/{decode.system}.yaml"] = decode_options(source)
@@ -147,7 +150,7 @@ def main(argv: list[str] | None = None) -> None:
         for model_dir, own in decodes_of.items():
             archive = args.output_dir / f"{model_dir.name}.zip"
             scores = [[d.system, d.set, d.stats, d.scores] for d in own]
-            inputs = [model_dir / "config.yaml", model_dir / "model.pth"]
+            inputs = [model_dir / name for name in ("config.yaml", "model.pth", ATTENTION_FILE)]
             step = Step(args.output_dir / f".{model_dir.name}.done", {"corpus": args.corpus, "scores": scores}, inputs)
             if not step.is_done(archive):
                 pack(model_dir, archive, own, args.exp_dir, args.corpus)
