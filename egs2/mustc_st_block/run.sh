@@ -4,49 +4,52 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . utils/parse_options.sh
+. ./db.sh
 
-corpus=mini
 mustc_dir=
 stage=1
-stop_stage=13
-tgt_lang=de
+stop_stage=
 block_sizes="20 40"
 systems=block
 nj=$(nproc)
 ngpu=0
 distill_model=
-option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj ngpu distill_model
+hf_repo=
+dry_run=false
+option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj ngpu distill_model hf_repo dry_run
  speed_perturb_factors audio_format max_duration nbpe_src nbpe_tgt average_last average_around_best asr_init"
 option_names=${option_names//$'\n'/}
 
-help_message="Usage: $0 [--corpus mini|mustc] [options]
+help_message="Usage: $0 [--corpus ${corpora// /|}] [options]
 
-  --corpus mini|mustc       the synthetic mini corpus, made here, or MuST-C [${corpus}]
-  --mustc_dir DIR           MuST-C: the directory that holds en-de/data etc. or MUSTC_*_en-de.tar.gz [db.sh]
-  --stage N --stop_stage M  run stages N to M [${stage} to ${stop_stage}]
-  --tgt_lang \"de es fr\"     target languages [${tgt_lang}]
+  --corpus $(printf %-17s "${corpora// /|}")what to train on [${corpus}]
+  --mustc_dir DIR           MuST-C's layout: the directory that holds ${src_lang}-${tgt_lang%% *}/data etc. or its archives [db.sh]
+  --stage N --stop_stage M  run stages N to M [1 to 13; from 14 on that stage alone]
+  --tgt_lang \"LANG ...\"     target languages [${tgt_lang}]
   --block_sizes \"20 32 40\"  encoder block sizes in frames of 40 ms, one model each [${block_sizes}]
   --systems \"block offline\"  families of systems: contextual block encoders, full-context Conformer [${systems}]
   --nj N                    parallel jobs [${nj}]
   --ngpu N                  GPUs for one training; 0 trains on the CPU [${ngpu}]
   --distill_model NAME|DIR  train ST also on translations of the transcripts by this NLLB-type model [none]
-Overriding recipe.sh and, for each family of systems, recipe_*.sh in conf/ (MuST-C) and conf/mini/ (mini):
+  --hf_repo OWNER/NAME      stage 15: where on the Hugging Face hub the model goes; without it nothing is uploaded
+  --dry_run true|false      stage 15: only say what would go where [${dry_run}]
+Overriding recipe.sh and, for each family of systems, recipe_*.sh in conf/, or in conf/CORPUS/ where there is one:
   --speed_perturb_factors \"0.9 1.0 1.1\"  --audio_format flac|wav|ark  --max_duration SECONDS
   --nbpe_src N  --nbpe_tgt N  --average_last N | --average_around_best N
   --asr_init \"SRC:DST[:EXCLUDE] ...\"  what the ST models take from the ASR model, as in ESPnet's --init_param
 
 Stages: 1 data  2 speed perturbation  3 audio dump  4 length filter, distillation  5 token lists  6 ASR statistics
   7 ASR training  8 ST statistics  9 ST training  10 checkpoint averaging  11 decoding  12 scoring  13 report
+  14 one archive per model, for this project and for ESPnet  15 upload to the Hugging Face hub
 Every stage can be run alone and again: it goes on where it was and says what is done already."
 parse_options "$@"
 
-case "${corpus}" in
-    mini) conf=conf/mini ;;
-    mustc) conf=conf ;;
-    *) die "--corpus '${corpus}' is unknown: choose mini or mustc" ;;
-esac
-need_integer stage 1 13
-need_integer stop_stage 1 13
+[[ " ${corpora} " == *" ${corpus} "* ]] || die "--corpus '${corpus}' is unknown: choose ${corpora// / or }"
+conf=conf
+[ ! -d "conf/${corpus}" ] || conf=conf/${corpus}
+need_integer stage 1 15
+[ -n "${stop_stage}" ] || stop_stage=$((stage > 13 ? stage : 13)) # packing and uploading are asked for by number
+need_integer stop_stage 1 15
 ((stage <= stop_stage)) || die "--stage ${stage} is behind --stop_stage ${stop_stage}"
 need_integer nj 1 100000
 need_integer ngpu 0 1000
@@ -60,32 +63,20 @@ for system in ${systems:-none}; do
     ((stop_stage <= 10)) || [ -f "${conf}/grid_${system}.yaml" ] ||
         die "--systems ${system}: no decoding yet (${conf}/grid_${system}.yaml); give --stop_stage 10"
 done
-. db.sh
-. cmd.sh
+. ./cmd.sh
 . "${conf}/recipe.sh"
 [ -z "${average_last:-}" ] || need_integer average_last 1 1000
 [ -z "${average_around_best:-}" ] || need_integer average_around_best 1 1000
 [ -z "${average_last:-}" ] || [ -z "${average_around_best:-}" ] ||
     die "--average_last and --average_around_best exclude each other"
 [[ "${audio_format}" =~ ^(flac|wav|ark)$ ]] || die "--audio_format '${audio_format}' is unknown: choose flac, wav or ark"
-if [ "${corpus}" = mustc ]; then
-    corpus_dir=${mustc_dir:-${MUSTC}}
-    for lang in ${tgt_lang}; do
-        [ "${stage}" -gt 1 ] || [ -d "${corpus_dir}/en-${lang}/data" ] || [ -f "${corpus_dir}" ] ||
-            compgen -G "${corpus_dir}/*en-${lang}.tar.gz" >/dev/null || die "no MuST-C release at" \
-            "${corpus_dir}/en-${lang}/data: download MUSTC_v1.0_en-${lang}.tar.gz from mt.fbk.eu/must-c (licence:" \
-            "CC BY-NC-ND 4.0) and give the directory that holds it, or the unpacked en-${lang}, as --mustc_dir, or use" \
-            "--corpus mini"
-    done
-else
-    corpus_dir=${MINI}
-fi
-if [ -f data/.corpus ] && [ "$(cat data/.corpus)" != "${corpus}" ]; then
+((stage > 1)) || check_corpus
+if [ -s data/.corpus ] && [ "$(cat data/.corpus)" != "${corpus}" ]; then
     die "data, dump and exp here are of --corpus $(cat data/.corpus): move them away or use another copy of the recipe"
 fi
-. path.sh
+. ./path.sh
 mkdir -p data
-echo "${corpus}" >data/.corpus
+[ -s data/.corpus ] || echo "${corpus}" >data/.corpus
 
 begin=${SECONDS}
 
@@ -101,22 +92,23 @@ train_set=train
 st_train_set=${train_set}
 [ -z "${distill_model}" ] || st_train_set=${train_set}_kd
 
+# Usage: models_of FAMILY; prints the names of its models.
+models_of() {
+    local block
+    case $1 in
+        block) for block in ${block_sizes}; do echo "block${block}"; done ;;
+        offline) echo offline ;;
+    esac
+}
+
 # Usage: train_family FAMILY; stages 5 to 10 of the variables lang, pair, train and st_train. The settings of a family
 # hold in this subshell only.
 train_family() (
     # shellcheck source=conf/recipe_block.sh
     . "${conf}/recipe_$1.sh"
-    case $1 in
-        block)
-            suffix=
-            names=()
-            for block in ${block_sizes}; do names+=("block${block}"); done
-            ;;
-        offline)
-            suffix=_offline
-            names=(offline)
-            ;;
-    esac
+    mapfile -t names < <(models_of "$1")
+    suffix=
+    [ "$1" = block ] || suffix=_$1
     average=(--last "${average_last:-}")
     [ -z "${average_around_best:-}" ] || average=(--around_best "${average_around_best}")
     not_needed=
@@ -128,10 +120,10 @@ train_family() (
     data=(--tgt_lang "${lang}" --dev_dir "dump/dev.${pair}" --token_dir "${tokens}")
 
     if at_stage 5 "token lists of ${pair}, $1"; then
-        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.lc.rm.en" --nbpe "${nbpe_src}" \
-            --output_dir "${tokens}/src"
-        ${cpu_cmd} python local/train_bpe.py --text "dump/${st_train}/text.tc.${lang}" --nbpe "${nbpe_tgt}" \
-            --output_dir "${tokens}/tgt"
+        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.lc.rm.${src_lang}" --lang "${src_lang}" \
+            --nbpe "${nbpe_src}" --output_dir "${tokens}/src"
+        ${cpu_cmd} python local/train_bpe.py --text "dump/${st_train}/text.tc.${lang}" --lang "${lang}" \
+            --nbpe "${nbpe_tgt}" --output_dir "${tokens}/tgt"
     fi
     if at_stage 6 "ASR statistics of ${pair}, $1${not_needed}" && [ -n "${asr_init}" ]; then
         ${cpu_cmd} python local/collect_stats.py --task asr "${data[@]}" --train_dir "dump/${train}" \
@@ -161,18 +153,14 @@ train_family() (
     fi
 )
 
-if at_stage 1 "data" && [ "${corpus}" = mini ]; then
-    python local/make_mini_corpus.py --output_dir "${corpus_dir}" --tgt_lang "${tgt_lang}" --nj "${nj}"
-fi
+if at_stage 1 "data"; then prepare_corpus; fi
 
+all_models=()
 for lang in ${tgt_lang}; do
-    pair=en-${lang}
+    pair=${src_lang}-${lang}
     train=${train_set}.${pair}
     st_train=${st_train_set}.${pair}
 
-    if ((stage <= 1)); then
-        ${cpu_cmd} python local/prepare_mustc.py --mustc_dir "${corpus_dir}" --tgt_lang "${lang}" --nj "${nj}"
-    fi
     if at_stage 2 "speed perturbation of ${pair}: ${speed_perturb_factors:-none}" && [ -n "${speed_perturb_factors}" ]; then
         # shellcheck disable=SC2086
         ${cpu_cmd} python local/perturb_speed.py --data "data/train.${pair}" --factors ${speed_perturb_factors} \
@@ -193,10 +181,14 @@ for lang in ${tgt_lang}; do
             --output_dir "dump/${st_train}" --work_dir "exp/distill.${pair}" --model "${distill_model}" \
             --tgt_lang "${lang}" --nj "${nj}" --ngpu "${ngpu}"
     fi
-    for system in ${systems}; do train_family "${system}"; done
+    for system in ${systems}; do
+        train_family "${system}"
+        for name in $(models_of "${system}"); do all_models+=("exp/st_${name}.${pair}"); done
+    done
     for system in ${systems}; do
         # shellcheck disable=SC2206
-        grid=(--grid "${conf}/grid_${system}.yaml" --block_sizes ${block_sizes} --tgt_lang "${lang}" --nj "${nj}")
+        grid=(--grid "${conf}/grid_${system}.yaml" --block_sizes ${block_sizes} --src_lang "${src_lang}"
+            --tgt_lang "${lang}" --nj "${nj}")
         if at_stage 11 "simultaneous decoding of ${pair}, systems ${system}"; then
             ${cpu_cmd} python local/decode_grid.py "${grid[@]}" --ngpu "${ngpu}"
         fi
@@ -208,5 +200,13 @@ done
 
 if at_stage 13 "report"; then
     python -m espnet_ext.bin.report_simul --exp_dir exp --output_dir exp/report
+fi
+if at_stage 14 "packed models"; then
+    python local/pack_models.py --model_dirs "${all_models[@]}" --corpus "${corpus}" --output_dir exp/packed
+fi
+if at_stage 15 "upload"; then
+    archives=("${all_models[@]/#exp/exp/packed}")
+    archives=("${archives[@]/%/.zip}")
+    python local/publish_models.py --archives "${archives[@]}" --hf_repo "${hf_repo}" --dry_run "${dry_run}"
 fi
 echo "== stages ${stage} to ${stop_stage} ended after $((SECONDS - begin)) s"

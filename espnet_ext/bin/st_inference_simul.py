@@ -19,6 +19,7 @@ from espnet_ext.bin.model_options import (
     add_model_options,
     check_file,
     load_model_from_args,
+    named_model,
     select_recordings,
     set_up_process,
 )
@@ -26,6 +27,7 @@ from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.lock import locked
 from espnet_ext.log.instances import Instance, InstanceWriter
 from espnet_ext.log.units import clean_text
 from espnet_ext.model.espnet_st import file_hash
@@ -55,6 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Decode. Raises UserError for bad input."""
     args = get_parser().parse_args(argv)
     set_up_process()
+    with named_model(args), locked(args.output_dir):
+        return decode(args)
+
+
+def decode(args: argparse.Namespace) -> int:
+    """Decode with parsed options, inside `named_model`."""
     config = config_from_args(args)
     recordings = select_recordings(_wav_scp(args.data_path_and_name_and_type), args.segments, args.key_file)
     references = _read_references(args.ref, recordings, config.tgt_lang)
@@ -172,7 +180,7 @@ def _stats(instances: list[Instance], config: DecodeConfig, args: argparse.Names
     train_config = yaml.safe_load(Path(args.st_train_config).read_text(encoding="utf-8"))
     encoder_conf = train_config.get("encoder_conf") or {}
     return {
-        "model_dir": str(Path(args.st_model_file).parent),
+        "model_dir": args.model or str(Path(args.st_model_file).parent),
         "block_size": encoder_conf.get("block_size"),
         "search": config.search,
         "policy": config.policy,

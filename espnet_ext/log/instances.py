@@ -167,17 +167,28 @@ class InstanceWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stream.close()
+        try:
+            self._stream.close()
+        except OSError:
+            if kind is None:  # else the error is on its way already
+                raise
 
     def write(self, instance: Instance) -> None:
-        """Append one line and flush it. Raises ValueError when it is not valid, repeats an id or skips an index."""
+        """Append one line and flush it.
+
+        Raises ValueError when it is not valid, repeats an id or skips an index, OSError naming the log on a full disk.
+        """
         instance.check()
         if instance.utt_id in self.done:
             raise ValueError(f"utt_id {instance.utt_id!r} is already in {self.path}")
         if instance.index != len(self.done):
             raise ValueError(f"index {instance.index} of {instance.utt_id!r}: {len(self.done)} is next")
-        self._stream.write(instance.to_json() + "\n")
-        self._stream.flush()
+        try:
+            self._stream.write(instance.to_json() + "\n")
+            self._stream.flush()
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
         self.done[instance.utt_id] = instance
 
 

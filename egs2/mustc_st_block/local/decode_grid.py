@@ -1,6 +1,7 @@
 """Run every decode of a grid that is not there yet, several side by side; each lies in a directory with its log."""
 
 import time
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -8,10 +9,11 @@ from pathlib import Path
 from espnet_jobs import Job, fail, limit_threads, run_jobs
 from grid import Decode, add_grid_options, plan_from_args
 from kaldi_dir import validate
-from step import Step, locked, say
+from step import Step, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
+from espnet_ext.lock import locked
 
 OUTPUTS = ("instances.log", "text", "stats.json")
 
@@ -94,7 +96,9 @@ def main(argv: list[str] | None = None) -> None:
     limit_threads(1)
     import espnet_ext.bin.st_inference_simul  # noqa: F401 - imported once, shared by the processes
 
-    with locked(args.exp_dir / "decode"):
+    with ExitStack() as locks:
+        for directory in sorted({decode.directory.parents[1] for decode in waiting}):
+            locks.enter_context(locked(directory))
         decode_all(waiting, steps, parallel, args.ngpu)
 
 

@@ -5,18 +5,19 @@ import time
 import zipfile
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import yaml
 from collect_stats import add_data_options
 from espnet_jobs import Job, TrainData, espnet_command, fail, limit_threads, run_jobs
 from kaldi_dir import validate
-from step import Step, locked, say
+from step import Step, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import read_lines
+from espnet_ext.files import read_lines, whole_save
+from espnet_ext.lock import locked
 
 INIT_PREFIX = "init_param: "
 
@@ -28,7 +29,11 @@ class Training:
     config: Path
     directory: Path
     step: Step
-    settings: dict
+
+    @cached_property
+    def settings(self) -> dict:
+        """The configuration's content."""
+        return yaml.safe_load("\n".join(read_lines(self.config)))
 
     @property
     def name(self) -> str:
@@ -61,23 +66,48 @@ def is_whole(checkpoint: Path) -> bool:
         return False
 
 
+def restore_epoch(training: Training) -> int | None:
+    """The epoch that the checkpoint stands at, with what ESPnet writes after it: the epoch's own file and the links.
+
+    None when the checkpoint or the file of an earlier epoch is broken.
+    """
+    import torch
+    from espnet2.torch_utils.safe_torch_load import safe_torch_load
+    from espnet2.train.reporter import Reporter
+
+    path = training.directory / "checkpoint.pth"
+    if not is_whole(path):
+        return None
+    checkpoint = safe_torch_load(path, map_location="cpu")
+    reporter = Reporter()
+    reporter.load_state_dict(checkpoint["reporter"])
+    epoch = reporter.get_epoch()
+    own = training.directory / f"{epoch}epoch.pth"
+    if not is_whole(own):
+        whole_save(torch.save)(checkpoint["model"], own)
+    links = {"latest.pth": epoch}
+    for phase, key, mode in training.settings["best_model_criterion"]:
+        links[f"{phase}.{key}.best.pth"] = reporter.get_best_epoch(phase, key, mode)
+    for name, target in links.items():
+        (training.directory / name).unlink(missing_ok=True)
+        (training.directory / name).symlink_to(f"{target}epoch.pth")
+    return epoch if all(is_whole(path) for path in training.epochs().values()) else None
+
+
 def prepare_directory(training: Training) -> None:
     """Keep what an interrupted run of the same training has left if all of it is whole; else start clean.
 
     A model that was trained with other settings or data is moved aside, not deleted.
     """
-    directory, checkpoint = training.directory, training.directory / "checkpoint.pth"
-    epochs = training.epochs()
+    directory = training.directory
     if training.step.is_begun(directory):
-        if not checkpoint.exists():
+        if not (directory / "checkpoint.pth").exists():
             return
-        latest = directory / "latest.pth"
-        saved_in_order = latest.exists() and latest.stat().st_mtime >= checkpoint.stat().st_mtime
-        if saved_in_order and all(is_whole(path) for path in (checkpoint, *epochs.values())):
-            say(f"{training.name}: goes on after epoch {max(epochs)}")
+        if epoch := restore_epoch(training):
+            say(f"{training.name}: goes on after epoch {epoch}")
             return
         say(f"{training.name}: the interrupted training left a broken checkpoint, starts anew")
-    elif epochs:
+    elif training.epochs():
         aside = directory.with_name(f"{directory.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
         say(f"{training.name}: settings or data have changed; the model trained before is now {aside}")
         directory.rename(aside)
@@ -86,7 +116,10 @@ def prepare_directory(training: Training) -> None:
 
 def train(task: str, arguments: list[str], init_param: list[str], directory: Path) -> None:
     """Count the tensors that `init_param` will load, then train; runs in a process of its own."""
+    import torch
+
     command = espnet_command(task)
+    torch.save = whole_save(torch.save)  # ESPnet writes each checkpoint over the one before
     if init_param:
         from espnet_ext.bin.check_init import count_loaded
 
@@ -112,6 +145,8 @@ def get_parser() -> ArgumentParser:
 
 def plan(args: object, data: TrainData) -> list[Training]:
     """The trainings that are not done yet."""
+    if not (args.stats_dir / ".done").is_file():
+        raise UserError(f"{args.stats_dir}: no statistics, or not all of them; run the stage before")
     inputs = [*data.files(), args.stats_dir / "train" / "feats_stats.npz"]
     sources = sorted({Path(item.split(":")[0]) for item in args.init_param})
     for source in sources:
@@ -120,9 +155,8 @@ def plan(args: object, data: TrainData) -> list[Training]:
     inputs += sources
     result = []
     for config, directory in args.model:
-        content = yaml.safe_load("\n".join(read_lines(config)))
         settings = {"task": data.task, "init_param": args.init_param}
-        training = Training(config, directory, Step(directory / ".done", settings, [config, *inputs]), content)
+        training = Training(config, directory, Step(directory / ".done", settings, [config, *inputs]))
         if not training.step.is_done(directory):
             result.append(training)
     return result
