@@ -1,7 +1,11 @@
 """Train ESPnet models, several side by side, with a line an epoch; an interrupted training goes on or starts clean."""
 
+import os
 import re
+import subprocess
+import sys
 import time
+import uuid
 import zipfile
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -84,7 +88,25 @@ def prepare_directory(training: Training) -> None:
     training.step.begin(directory)
 
 
-def train(task: str, arguments: list[str], init_param: list[str], directory: Path) -> None:
+def nodes_command(task: str, arguments: list[str], directory: Path) -> list[str]:
+    """One training on all nodes of the Slurm job that this process is in: one process a node, by ESPnet's launcher."""
+    if "SLURM_JOB_ID" not in os.environ:
+        raise UserError("--num_nodes: several nodes need a Slurm job (run.sh --backend slurm)")
+    rendezvous = (directory / f".dist_init.{uuid.uuid4()}").resolve()
+    cpus = os.environ.get("SLURM_CPUS_PER_TASK", "1")  # srun does not take it over from sbatch
+    launch = ["srun", "--export=ALL", f"--cpus-per-task={cpus}", sys.executable, "-m", f"espnet2.bin.{task}_train"]
+    distributed = [
+        "--multiprocessing_distributed",
+        "true",
+        "--dist_launcher",
+        "slurm",
+        "--dist_init_method",
+        f"file://{rendezvous}",
+    ]
+    return [*launch, *arguments, *distributed]
+
+
+def train(task: str, arguments: list[str], init_param: list[str], directory: Path, num_nodes: int) -> None:
     """Count the tensors that `init_param` will load, then train; runs in a process of its own."""
     command = espnet_command(task)
     if init_param:
@@ -95,7 +117,11 @@ def train(task: str, arguments: list[str], init_param: list[str], directory: Pat
             report = count_loaded(item, directory / "config.yaml")
             print(f"{INIT_PREFIX}{item.split(':', 1)[1]}: {report}", flush=True)
         arguments = [*arguments, "--init_param", *init_param]
-    command([*arguments, "--resume", "true"])
+    arguments = [*arguments, "--resume", "true"]
+    if num_nodes == 1:
+        command(arguments)
+    elif code := subprocess.run(nodes_command(task, arguments, directory), check=False).returncode:
+        sys.exit(code)
 
 
 def get_parser() -> ArgumentParser:
@@ -106,7 +132,8 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--model", type=Path, nargs=2, action="append", required=True, metavar=("CONFIG", "DIR"))
     parser.add_argument("--init_param", nargs="+", default=[], help="FILE:SRC:DST[:EXCLUDE] ..., ESPnet's syntax")
     parser.add_argument("--nj", type=int, default=1, help="CPU cores for all models together")
-    parser.add_argument("--ngpu", type=int, default=0, help="GPUs of one model; 0 trains on the CPU")
+    parser.add_argument("--ngpu", type=int, default=0, help="GPUs of one model, on each node; 0 trains on the CPU")
+    parser.add_argument("--num_nodes", type=int, default=1, help="nodes of one model, those of this Slurm job")
     return parser
 
 
@@ -132,6 +159,8 @@ def shared_options(args: object, data: TrainData) -> list[str]:
     """ESPnet's options that all models of the call share."""
     stats = args.stats_dir.resolve()
     options = [*data.arguments(), "--ngpu", str(args.ngpu)]
+    if args.ngpu > 1:
+        options += ["--multiprocessing_distributed", "true"]  # else ESPnet runs one process over all GPUs
     options += ["--normalize", "global_mvn", "--normalize_conf", f"stats_file={stats}/train/feats_stats.npz"]
     for split in ("train", "valid"):
         for name in ("speech_shape", *(f"{key}_shape" for key in data.texts())):
@@ -184,7 +213,7 @@ def main(argv: list[str] | None = None) -> None:
             locks.enter_context(locked(training.directory))
             prepare_directory(training)
             own = ["--config", str(training.config), "--output_dir", str(training.directory), *options]
-            work = partial(train, args.task, own, args.init_param, training.directory)
+            work = partial(train, args.task, own, args.init_param, training.directory, args.num_nodes)
             jobs[Job(training.name, work, training.directory / "log" / "train.log")] = training
         logs = ", ".join(str(job.log) for job in jobs)
         say(f"training on {data.train}, {parallel} at a time; logs: {logs}")
