@@ -77,16 +77,15 @@ class Job:
 
 
 def interrupt(jobs: dict[int, Job], number: int) -> None:
-    """Pass a signal on to the jobs, and kill those that do not end."""
+    """Pass a signal on to the jobs, give them time to end, and kill what is left of them."""
     for job in jobs.values():
         job.kill(number)
     deadline = time.monotonic() + KILL_AFTER_S
     for job in jobs.values():
-        try:
+        with suppress(subprocess.TimeoutExpired):
             job.process.wait(max(0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            job.kill(signal.SIGKILL)
-            job.process.wait()
+        job.kill(signal.SIGKILL)
+        job.process.wait()
         job.end()
 
 
