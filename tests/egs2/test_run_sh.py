@@ -29,6 +29,10 @@ def run_sh(*options, cwd="/"):
         (["--tgt_lang", " "], "--tgt_lang is empty"),
         (["--systems", "longform"], "--systems longform: not available"),
         (["--nj", "0"], "--nj 0 is out of range"),
+        (["--decode_nj", "x"], "--decode_nj 'x' must be a whole number"),
+        (["--backend", "pbs"], "backend 'pbs' is unknown: choose local or slurm"),
+        (["--num_nodes", "2"], "--num_nodes 2 needs --backend slurm"),
+        (["--num_nodes", "2", "--backend", "slurm"], "--num_nodes 2 needs --ngpu 1 or more"),
         (["de"], "unexpected argument 'de'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -90,6 +91,13 @@ def slurm(tmp_path_factory):
     cluster.script("stop")
 
 
+def documented(beginning):
+    """The command of docs/slurm.md that begins so."""
+    lines = (ROOT / "docs" / "slurm.md").read_text(encoding="utf-8").split("\n")
+    (found,) = [line for line in lines if line.startswith(beginning)]
+    return found
+
+
 def of_job(log):
     """What the job itself has written."""
     lines = log.read_text(encoding="utf-8").split("\n")
@@ -107,6 +115,29 @@ def test_an_array_with_blanks_in_logs_and_commands(slurm, tmp_path):
     for number in (2, 3, 4):
         assert of_job(tmp_path / "log dir" / f"a b.{number}.txt") == [f"x  {number} it's $HOME *"]
     assert len(list((tmp_path / "log dir").iterdir())) == 3
+
+
+def test_the_documented_call_of_the_job_program(slurm, tmp_path):
+    for name in ("utils", "conf"):
+        (tmp_path / name).symlink_to(RECIPE / name)
+    subprocess.run(["bash", "-c", documented("utils/slurm.py")], cwd=tmp_path, env=slurm.env, check=True)
+    assert of_job(tmp_path / "logs" / "hello.4.log") == ["job 4 of 4"]
+
+
+def test_the_documented_options_for_several_nodes_are_taken(slurm):
+    command = ["bash", "-c", documented("./run.sh --corpus mustc")]
+    result = subprocess.run(command, cwd=RECIPE, env=slurm.env, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: no MuST-C release at DIR/en-de/data")
+
+
+def test_the_documented_test_cluster_starts_and_stops(slurm, tmp_path):
+    begin = documented("../../tests/slurm.sh start")
+    script = "\n".join([begin, "sinfo --noheader --format=%T", documented("../../tests/slurm.sh stop")])
+    command = ["bash", "-ec", script.replace("/tmp/slurm", f"{tmp_path}/slurm")]
+    environment = os.environ | {"SLURM_PORT": str(free_port())}
+    result = subprocess.run(command, cwd=RECIPE, env=environment, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (0, "idle\n"), result.stderr
 
 
 def test_threads_and_gpus_are_those_asked_for(slurm, tmp_path):
@@ -249,20 +280,9 @@ def test_every_stage_of_the_mini_recipe_runs_on_slurm(slurm, tmp_path):
     grid = "- {search: [offline, ibwbs], blocks: all}\n"
     (recipe / "conf" / "mini" / "grid_block.yaml").write_text(grid, encoding="utf-8")
 
-    options = [
-        "--corpus",
-        "mini",
-        "--backend",
-        "slurm",
-        "--average_last",
-        "1",
-        "--nbpe_src",
-        "100",
-        "--nbpe_tgt",
-        "100",
-    ]
-    command = [recipe / "run.sh", *options, "--nj", "2", "--decode_nj", "3"]
-    result = subprocess.run(command, env=slurm.env, capture_output=True, text=True, check=False)
+    command = shlex.split(documented("./run.sh --corpus mini"))
+    command += ["--average_last", "1", "--nbpe_src", "100", "--nbpe_tgt", "100"]
+    result = subprocess.run(command, cwd=recipe, env=slurm.env, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "epoch 1/1" in result.stdout
     assert "8/8  st_block40.en-de ibwbs tst-COMMON.en-de  done" in result.stdout
