@@ -121,6 +121,17 @@ def test_an_incomplete_shard_is_not_merged_and_goes_on(grid):
     assert len(read_instances(decode.directory / "instances.log")) == SEGMENTS
 
 
+def test_another_number_of_jobs_begins_unfinished_decodes_anew(grid):
+    decode_shard.main([*grid, "--nj", "3", "--job", "2"])
+    decode = decodes()[0]
+    step = shards.make_step(decode)
+    mine = decode.directory / "shards" / "2-of-3"
+    shards.keep_only(decode, shards.split(decode, step, 3))
+    assert (mine / ".done").exists()
+    shards.keep_only(decode, shards.split(decode, step, 2))
+    assert not mine.exists()
+
+
 def read_first_line(path):
     return path.read_bytes().split(b"\n")[0]
 

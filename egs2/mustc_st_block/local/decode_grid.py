@@ -1,12 +1,14 @@
 """Run every decode of a grid that is not there yet: jobs that each decode a shard of the utterances, then a merge."""
 
 import shlex
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from espnet_jobs import die_with_parent
 from grid import Decode, add_grid_options, plan_from_args
 from kaldi_dir import validate
 from shards import Shard, keep_only, make_step, merge, split
@@ -66,9 +68,11 @@ def run_and_merge(command: list[str], steps: Mapping[Decode, Step], shards: Mapp
                 break
             deadline = deadline if ended else time.monotonic() + GRACE_S
             time.sleep(LOOK_S)
-    finally:
-        code = process.wait()  # a signal that ends this program ends the jobs too
-    if code:
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    if code := process.wait():
         sys.exit(code)  # the job program has said what failed
     if waiting:
         raise UserError(f"{waiting[0].directory}: not decoded although all jobs have ended well; see its log")
@@ -86,6 +90,7 @@ def get_parser() -> ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Skip what is whole, go on with what was interrupted, and name what failed after all others have ended."""
     args = get_parser().parse_args(argv)
+    die_with_parent(signal.SIGTERM)
     decodes = plan_from_args(args)
     sizes = {data: validate(data) for data in dict.fromkeys(decode.data for decode in decodes)}
     steps = {decode: make_step(decode) for decode in decodes}

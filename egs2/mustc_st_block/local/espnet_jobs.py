@@ -33,9 +33,14 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").split("\n")[-lines - 1 :]).rstrip()
 
 
+def die_with_parent(number: int) -> None:
+    """Let this process get a signal when its parent dies, so that no orphan goes on writing."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+
+
 def _child(job: Job) -> None:
-    """Run a job with both output streams in its log; dies with its parent, so that no orphan goes on writing."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Run a job with both output streams in its log."""
+    die_with_parent(signal.SIGKILL)
     with open(job.log, "a", encoding="utf-8") as stream:
         os.dup2(stream.fileno(), sys.stdout.fileno())
         os.dup2(stream.fileno(), sys.stderr.fileno())

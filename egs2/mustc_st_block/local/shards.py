@@ -65,7 +65,7 @@ def split(decode: Decode, step: Step, jobs: int) -> list[Shard]:
 def keep_only(decode: Decode, shards: Sequence[Shard]) -> None:
     """Remove the shards of a run with another number of jobs."""
     for path in (decode.directory / "shards").glob("*-of-*"):
-        if path not in [shard.directory for shard in shards]:
+        if path.is_dir() and path not in [shard.directory for shard in shards]:
             shutil.rmtree(path)
 
 
