@@ -140,10 +140,13 @@ def test_the_documented_test_cluster_starts_and_stops(slurm, tmp_path):
     assert (result.returncode, result.stdout) == (0, "idle\n"), result.stderr
 
 
-def test_threads_and_gpus_are_those_asked_for(slurm, tmp_path):
+def test_threads_gpus_and_the_whole_node_are_those_asked_for(slurm, tmp_path):
     command = 'echo "$SLURM_CPUS_PER_TASK $CUDA_VISIBLE_DEVICES"'
     code, out, _ = slurm.run(tmp_path, "--num-threads", "3", "--gpu", "2", "log", "bash", "-c", command)
     assert (code, out) == (0, "3 0,1\n")
+    command = 'squeue --noheader --jobs="$SLURM_JOB_ID" --format="%C %h"'
+    code, out, _ = slurm.run(tmp_path, "--exclusive", "true", "log", "bash", "-c", command)
+    assert (code, out.split()) == (0, ["4", "NO"])  # all cores, not shared
 
 
 def test_the_output_of_a_single_job_is_shown_as_it_comes(slurm, tmp_path):
