@@ -84,6 +84,7 @@ def test_not_more_jobs_run_at_once_than_asked_for(tmp_path):
         (["JOB=1:2", "log", "true"], "log: the jobs would share one log; put JOB into its name"),
         (["--max-jobs-run", "many", "JOB=1:2", "l.JOB", "true"], "--max-jobs-run 'many': a whole number"),
         (["log"], "a log and a command are needed"),
+        (["/dev/null/log", "true"], "/dev/null/log: the log cannot be written: "),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_2(tmp_path, words, message):

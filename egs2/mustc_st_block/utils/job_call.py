@@ -93,6 +93,15 @@ def positive(options: Mapping[str, str], name: str) -> int | None:
     return int(text) or None
 
 
+def prepare(log: Path) -> None:
+    """Make the directory of a log and remove the log of an earlier run."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.unlink(missing_ok=True)
+    except OSError as error:
+        die(f"{log}: the log cannot be written: {error.strerror}")
+
+
 def tail(log: Path) -> str:
     """The last lines of a log, for a message."""
     try:

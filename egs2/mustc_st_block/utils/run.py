@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import IO
 
-from job_call import MARK, PR_SET_PDEATHSIG, Call, Stop, die, fail, of_code, parse, positive
+from job_call import MARK, PR_SET_PDEATHSIG, Call, Stop, die, fail, of_code, parse, positive, prepare
 
 OPTIONS = ("max_jobs_run", "mem", "time", "gpu", "num_threads", "num_nodes")
 POLL_S = 0.05
@@ -36,7 +36,7 @@ class Job:
 
     def __init__(self, call: Call, number: int) -> None:
         path = call.log_of(number)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        prepare(path)
         self.log = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `end`
         command = call.fill(call.command, number)
         self.note(f"started: {command}")

@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from job_call import MARK, Call, Stop, die, fail, of_code, parse, positive
+from job_call import MARK, Call, Stop, die, fail, of_code, parse, positive, prepare
+from slurm_conf import read_config
 
 LOOK_S = 0.5  # between looks at the files that tasks leave
 ASK_S = (1, 30)  # between questions to the controller: first, and at most
@@ -63,49 +64,6 @@ FILL = "log=${{log//{variable}/$number}} command=${{command//{variable}/$number}
 def say(message: str) -> None:
     """A line about the jobs, beside their output."""
     print(f"slurm: {message}", file=sys.stderr, flush=True)
-
-
-@dataclass
-class Config:
-    """A configuration in Kaldi's format: the command that submits, defaults, and options by name and value."""
-
-    command: list[str] = field(default_factory=lambda: ["sbatch"])
-    defaults: dict[str, str] = field(default_factory=dict)
-    options: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    def sbatch(self, given: dict[str, str]) -> list[str]:
-        """The command that submits, with its options."""
-        result = list(self.command)
-        for name, value in (self.defaults | given).items():
-            rules = self.options.get(name, {})
-            if not rules:
-                die(f"unknown option --{name.replace('_', '-')}; known: {', '.join(self.options)}, max_jobs_run")
-            text = rules.get(value, rules.get("*"))
-            if text is None:
-                die(f"--{name.replace('_', '-')} {value}: not one of {', '.join(rules)}")
-            result += [word.replace("$0", value) for word in shlex.split(text)]
-        return result
-
-
-def read_config(path: Path) -> Config:
-    """Read a configuration; exits with one line that names file and line when it is wrong."""
-    config = Config()
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        die(f"{path}: {error.strerror} (--config)")
-    for number, line in enumerate(lines, start=1):
-        kind, _, rest = line.split("#")[0].strip().partition(" ")
-        setting = re.match(r"\s*(\w+)=(\S+)\s*(.*)", rest)
-        if kind == "command" and rest.strip():
-            config.command = shlex.split(rest)
-        elif kind == "default" and setting and not setting[3]:
-            config.defaults[setting[1]] = setting[2]
-        elif kind == "option" and setting:
-            config.options.setdefault(setting[1], {})[setting[2]] = setting[3]
-        elif kind:
-            die(f"{path}:{number}: expected `command ...`, `default NAME=VALUE` or `option NAME=VALUE ...`")
-    return config
 
 
 def slurm(*command: str, text: str | None = None) -> subprocess.CompletedProcess:
@@ -290,11 +248,9 @@ def main() -> None:
     positive(call.options, "max_jobs_run")
     sbatch = config.sbatch({name: value for name, value in call.options.items() if name != "max_jobs_run"})
     stop = Stop()
-    directory = call.log_of(call.first).parent.absolute()
-    directory.mkdir(parents=True, exist_ok=True)
     for number in call.numbers:
-        call.log_of(number).unlink(missing_ok=True)
-    state = Path(tempfile.mkdtemp(prefix=".slurm.", dir=directory))
+        prepare(call.log_of(number))
+    state = Path(tempfile.mkdtemp(prefix=".slurm.", dir=call.log_of(call.first).parent.absolute()))
     try:
         jobs = submit(call, sbatch, state, stop)
         log = call.log_of(call.first)
