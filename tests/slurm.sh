@@ -112,7 +112,7 @@ start() {
     is_running slurmd || slurmd -f "${SLURM_CONF}" || return
     while ((++tries < 100)); do # sinfo may call a node idle that starts nothing
         said=$(timeout 10 srun --quiet --immediate=2 --time=1 echo ready 2>&1)
-        [ "${said}" != ready ] || return 0
+        [ "${said}" != ready ] || [ "$(sinfo --noheader --format=%T)" = completing ] || return 0
         sleep 0.2
     done
     say "no job runs: ${said}; logs in ${dir}"
