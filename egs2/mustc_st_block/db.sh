@@ -26,9 +26,11 @@ prepare_corpus() {
     local lang dir=${mustc_dir:-${MUSTC}}
     if [ "${corpus}" = mini ]; then
         dir=${MINI}
-        python local/make_mini_corpus.py --output_dir "${dir}" --tgt_lang "${tgt_lang}" --nj "${nj}"
+        ${prep_cmd} --num-threads "${nj}" logs/make_mini_corpus.log \
+            python local/make_mini_corpus.py --output_dir "${dir}" --tgt_lang "${tgt_lang}" --nj "${nj}"
     fi
     for lang in ${tgt_lang}; do
-        ${cpu_cmd} python local/prepare_mustc.py --mustc_dir "${dir}" --tgt_lang "${lang}" --nj "${nj}"
+        ${prep_cmd} --num-threads "${nj}" "logs/prepare.en-${lang}.log" \
+            python local/prepare_mustc.py --mustc_dir "${dir}" --tgt_lang "${lang}" --nj "${nj}"
     done
 }

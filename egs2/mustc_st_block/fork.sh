@@ -48,7 +48,7 @@ rm -rf "${new}"
 mkdir -p "${new}/conf"
 for shared in run.sh path.sh local utils; do ln -s "../${original##*/}/${shared}" "${new}/${shared}"; done
 cp "${original}/cmd.sh" "${new}/"
-cp "${original}/${conf}"/*.{sh,yaml} "${new}/conf/"
+cp "${original}/${conf}"/*.{sh,yaml} "${original}/conf/slurm.conf" "${new}/conf/"
 cat >"${new}/db.sh" <<END
 # shellcheck shell=bash disable=SC2034,SC2154
 # Sourced by run.sh: what is this recipe's own, the languages, the corpus and how stage 1 prepares it.
@@ -75,7 +75,8 @@ check_corpus() {
 prepare_corpus() {
     local lang
     for lang in ${tgt_lang}; do
-        ${cpu_cmd} python local/prepare_mustc.py --mustc_dir "${mustc_dir:-${CORPUS}}" --src_lang "${src_lang}" \
+        ${prep_cmd} --num-threads "${nj}" "logs/prepare.${src_lang}-${lang}.log" \
+            python local/prepare_mustc.py --mustc_dir "${mustc_dir:-${CORPUS}}" --src_lang "${src_lang}" \
             --tgt_lang "${lang}" --nj "${nj}"
     done
 }

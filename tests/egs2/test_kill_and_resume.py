@@ -10,6 +10,7 @@ import average_asr
 import average_st
 import collect_stats
 import decode_grid
+import decode_shard
 import dump_audio
 import filter_length
 import pack_models
@@ -23,6 +24,7 @@ import yaml
 from conftest import RECIPE, Release
 from killing import contents, file_size_limit, fork, kill_at
 
+import espnet_ext.cli
 from espnet_ext.bin import report_simul
 from espnet_ext.log.instances import InstanceWriter
 
@@ -78,7 +80,7 @@ STAGES: list[tuple[Callable, list[str], list[str]]] = [
         ["--model_dirs", "exp/st_block8.en-de", "--last", str(EPOCHS), "--dump", "dump/dev", "--tgt_lang", "de"],
         [f"exp/st_block8.en-de/{name}" for name in ("model.pth", "average.json", ".average.done", "log/bleu*")],
     ),
-    (decode_grid.main, GRID, ["exp/decode"]),
+    (decode_grid.main, [*GRID, "--cmd", str(RECIPE / "utils" / "run.py")], ["exp/decode"]),
     (score_grid.main, GRID, ["exp/decode/*/*/*/score"]),
     (report_simul.main, ["--exp_dir", "exp", "--output_dir", "exp/report", "--test_set", "dev"], ["exp/report"]),
     (pack_models.main, ["--model_dirs", "exp/st_block8.en-de", "--corpus", "tiny"], ["exp/packed"]),
@@ -111,10 +113,10 @@ def recipe(tmp_path_factory):
         {"search": "ibwbs", "policy": "hold_n", "hold_n": 2, "blocks": "all"},
     ]
     (root / "grid.yaml").write_text(yaml.safe_dump(grid))
-    before = Path.cwd()
-    os.chdir(root)
-    yield root
-    os.chdir(before)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        patch.setenv("PYTHONPATH", str(RECIPE.parents[1]))  # of the jobs of a decode
+        yield root
 
 
 def run(stage: int, event: int | None = None, before: Callable[[], None] = lambda: None) -> tuple[int, str]:
@@ -125,9 +127,7 @@ def run(stage: int, event: int | None = None, before: Callable[[], None] = lambd
         before()
         if event:
             kill_at(event)
-        from espnet_ext.cli import run
-
-        run(lambda: program(options))
+        espnet_ext.cli.run(lambda: program(options))
 
     return fork(work)
 
@@ -172,8 +172,9 @@ def check_full_disk(root: Path, stage: int, sizes: tuple[int, ...]) -> None:
         clear(stage)
         status, output = run(stage, before=lambda size=size: file_size_limit(size))
         assert status == 2 and "Traceback" not in output, f"{size}: {output}"
-        (error,) = [line for line in output.splitlines() if line.startswith("error: ")]
-        assert "make room, then run this again" in error and output.endswith(f"{error}\n")
+        errors = [line for line in output.splitlines() if line.startswith("error: ")]
+        assert "make room, then run this again" in "".join(errors) and output.endswith(f"{errors[-1]}\n")
+        assert len(errors) == 1 or STAGES[stage][0] == decode_grid.main  # of a job, and of the job program
         assert not list(root.rglob("*.tmp"))
         status, output = run(stage)
         assert status == 0, f"{size}: {output}"
@@ -219,7 +220,11 @@ def test_a_decode_goes_on_after_its_last_whole_line(recipe):
 
         InstanceWriter.write = half
 
-    status, output = run(stage, before=kill_in_the_third_line)
+    def decode_and_die() -> None:
+        kill_in_the_third_line()
+        espnet_ext.cli.run(lambda: decode_shard.main([*GRID, "--job", "1"]))
+
+    status, output = fork(decode_and_die)
     assert status == 2 and "was killed by SIGKILL" in output
     assert run(stage)[0] == 0 and run(stage + 1)[0] == 0
     assert contents(recipe / "exp" / "decode") == expected

@@ -36,6 +36,10 @@ def run_sh(*options, cwd="/"):
         (["--stage", "14", "--stop_stage", "13"], "--stage 14 is behind --stop_stage 13"),
         (["--nj", "0"], "--nj 0 is out of range"),
         (["--audio_format", "mp3"], "--audio_format 'mp3' is unknown: choose flac, wav or ark"),
+        (["--decode_nj", "x"], "--decode_nj 'x' must be a whole number"),
+        (["--backend", "pbs"], "backend 'pbs' is unknown: choose local or slurm"),
+        (["--num_nodes", "2"], "--num_nodes 2 needs --backend slurm"),
+        (["--num_nodes", "2", "--backend", "slurm"], "--num_nodes 2 needs --ngpu 1 or more"),
         (["de"], "unexpected argument 'de'"),
     ],
 )

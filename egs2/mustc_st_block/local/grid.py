@@ -1,7 +1,7 @@
 """The grid of decodes: a yaml list of option combinations, each with every set and the block sizes it is meant for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
@@ -34,6 +34,11 @@ class Decode:
     @property
     def name(self) -> str:
         return f"{self.model_dir.name} {self.system} {self.data.name}"
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The options of the configuration that are set."""
+        return {name: value for name, value in asdict(self.config).items() if value is not None}
 
     @property
     def references(self) -> Path:

@@ -15,11 +15,11 @@ from espnet_ext.errors import UserError
 PR_SET_PDEATHSIG = 1
 
 
-def die_with(parent: int) -> None:
-    """Let this process be killed when its parent, of this id, ends, so that no orphan goes on writing."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with(parent: int, number: int = signal.SIGKILL) -> None:
+    """Let this process get a signal when its parent, of this id, ends, so that no orphan goes on writing."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), number)
 
 
 def _begin_child(parent: int) -> None:

@@ -1,7 +1,11 @@
 """Train ESPnet models, several side by side, with a line an epoch; an interrupted training goes on or starts clean."""
 
+import os
 import re
+import subprocess
+import sys
 import time
+import uuid
 import zipfile
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -114,7 +118,17 @@ def prepare_directory(training: Training) -> None:
     training.step.begin(directory)
 
 
-def train(task: str, arguments: list[str], init_param: list[str], directory: Path) -> None:
+def nodes_command(task: str, arguments: list[str], directory: Path) -> list[str]:
+    """One training on all nodes of the Slurm job that this process is in: one process a node, by ESPnet's launcher."""
+    if "SLURM_JOB_ID" not in os.environ:
+        raise UserError("--num_nodes: several nodes need a Slurm job (run.sh --backend slurm)")
+    rendezvous = (directory / f".dist_init.{uuid.uuid4()}").resolve()
+    cpus = os.environ.get("SLURM_CPUS_PER_TASK", "1")  # srun does not take it over from sbatch
+    launch = ["srun", "--export=ALL", f"--cpus-per-task={cpus}", sys.executable, "-m", f"espnet2.bin.{task}_train"]
+    return [*launch, *arguments, "--dist_launcher", "slurm", "--dist_init_method", f"file://{rendezvous}"]
+
+
+def train(task: str, arguments: list[str], init_param: list[str], directory: Path, num_nodes: int) -> None:
     """Count the tensors that `init_param` will load, then train; runs in a process of its own."""
     import torch
 
@@ -128,7 +142,11 @@ def train(task: str, arguments: list[str], init_param: list[str], directory: Pat
             report = count_loaded(item, directory / "config.yaml")
             print(f"{INIT_PREFIX}{item.split(':', 1)[1]}: {report}", flush=True)
         arguments = [*arguments, "--init_param", *init_param]
-    command([*arguments, "--resume", "true"])
+    arguments = [*arguments, "--resume", "true"]
+    if num_nodes == 1:
+        command(arguments)
+    elif code := subprocess.run(nodes_command(task, arguments, directory), check=False).returncode:
+        sys.exit(code)
 
 
 def get_parser() -> ArgumentParser:
@@ -139,7 +157,8 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--model", type=Path, nargs=2, action="append", required=True, metavar=("CONFIG", "DIR"))
     parser.add_argument("--init_param", nargs="+", default=[], help="FILE:SRC:DST[:EXCLUDE] ..., ESPnet's syntax")
     parser.add_argument("--nj", type=int, default=1, help="CPU cores for all models together")
-    parser.add_argument("--ngpu", type=int, default=0, help="GPUs of one model; 0 trains on the CPU")
+    parser.add_argument("--ngpu", type=int, default=0, help="GPUs of one model, on each node; 0 trains on the CPU")
+    parser.add_argument("--num_nodes", type=int, default=1, help="nodes of one model, those of this Slurm job")
     return parser
 
 
@@ -178,18 +197,19 @@ def shared_options(args: object, data: TrainData) -> list[str]:
     return options
 
 
-def gpu_options(settings: dict, gpus: int) -> list[str]:
-    """ESPnet's options for the number of GPUs: a process each, which share the update of one GPU.
+def gpu_options(settings: dict, ngpu: int, num_nodes: int = 1) -> list[str]:
+    """ESPnet's options for `ngpu` GPUs on each node: a process each, which share the update of one GPU.
 
     A configuration says what one GPU holds at once (`batch_bins`) and how many of those make an update (`accum_grad`);
     ESPnet deals `batch_bins` out to all GPUs.
     """
+    gpus = ngpu * num_nodes
     if gpus <= 1:
-        return ["--ngpu", str(gpus)]
+        return ["--ngpu", str(ngpu)]
     update = settings["batch_bins"] * settings["accum_grad"]
     accum_grad = -(-settings["accum_grad"] // gpus)
     options = ["--batch_bins", str(update // accum_grad), "--accum_grad", str(accum_grad)]
-    return ["--ngpu", str(gpus), "--multiprocessing_distributed", "true", *options]
+    return ["--ngpu", str(ngpu), "--multiprocessing_distributed", "true", *options]
 
 
 class Progress:
@@ -237,8 +257,8 @@ def main(argv: list[str] | None = None) -> None:
             locks.enter_context(locked(training.directory))
             prepare_directory(training)
             own = ["--config", str(training.config), "--output_dir", str(training.directory), *options]
-            own += gpu_options(training.settings, args.ngpu)
-            work = partial(train, args.task, own, args.init_param, training.directory)
+            own += gpu_options(training.settings, args.ngpu, args.num_nodes)
+            work = partial(train, args.task, own, args.init_param, training.directory, args.num_nodes)
             jobs[Job(training.name, work, training.directory / "log" / "train.log")] = training
         logs = ", ".join(str(job.log) for job in jobs)
         say(f"training on {data.train}, {parallel} at a time; logs: {logs}")
