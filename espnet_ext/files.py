@@ -1,7 +1,8 @@
 """Reading Kaldi's text tables and writing files that are whole or absent."""
 
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -13,7 +14,7 @@ from espnet_ext.errors import UserError
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:
     """Open a temporary file beside `path` and rename it into place when the block ends without an exception.
 
-    Text is UTF-8 with `\\n` line ends whatever the locale.
+    Text is UTF-8 with `\\n` line ends whatever the locale. An error of writing (a full disk) names `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -25,8 +26,26 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO]:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def whole_save(save: Callable) -> Callable[[object, str | Path], None]:
+    """`torch.save` (given as `save`) to a path, as `atomic_write` does.
+
+    The content is serialised in memory first: torch turns a write that fails into an assertion about positions.
+    """
+
+    def whole(content: object, path: str | Path) -> None:
+        buffer = io.BytesIO()
+        save(content, buffer)
+        with atomic_write(path, "wb") as stream:
+            stream.write(buffer.getbuffer())
+
+    return whole
 
 
 def read_raw_lines(path: str | Path) -> list[str]:

@@ -2,7 +2,7 @@
 # The tests. Sets up its own environment first (tools/setup.sh).
 #
 #   tests/run.sh            linters and fast tests
-#   tests/run.sh --all      also the slow ones: the whole mini recipe and the checks on its results
+#   tests/run.sh --all      also the slow ones: the whole mini recipe, the checks on its results, a Slurm of one node
 #   tests/run.sh -- ARGS    fast tests with pytest's own arguments
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -3,10 +3,12 @@ workaround named in it can go."""
 
 import subprocess
 import sys
+from zipfile import ZipFile
 
 import pytest
 import torch
 from espnet2.legacy.nets.batch_beam_search_online import BatchBeamSearchOnline
+from espnet2.main_funcs.pack_funcs import pack
 from tiny_model import write_model
 
 from espnet_ext import load_model
@@ -74,3 +76,16 @@ def test_espnets_streaming_encoder_repeats_frames_without_subsampling(tmp_path):
     encoder = model.encoder()
     encoder.push(torch.randn(90, 20))
     assert len(encoder.push(torch.randn(10, 20), final=True)) == 100
+
+
+def test_espnets_pack_keeps_the_clock_and_the_paths_of_the_machine(tmp_path, monkeypatch):
+    """`local/pack_models.py` writes the archive itself."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bpe.model").touch()
+    (tmp_path / "config.yaml").write_text(f"bpemodel: {tmp_path}/bpe.model\n")
+    contents = []
+    for name in ("a.zip", "b.zip"):
+        pack({}, {"st_train_config": "config.yaml"}, name, ["bpe.model"])
+        contents.append({info: ZipFile(name).read(info) for info in ZipFile(name).namelist()})
+    assert contents[0]["meta.yaml"] != contents[1]["meta.yaml"]
+    assert str(tmp_path).encode() in contents[0]["config.yaml"]

@@ -4,52 +4,65 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . utils/parse_options.sh
+. ./db.sh
 
-corpus=mini
 mustc_dir=
 stage=1
-stop_stage=13
-tgt_lang=de
+stop_stage=
 block_sizes="20 40"
 systems=block
 nj=$(nproc)
 ngpu=0
+num_nodes=1
+decode_nj=
+backend=
 distill_model=
-option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj ngpu distill_model
+hf_repo=
+dry_run=false
+option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj ngpu num_nodes decode_nj backend
+ distill_model hf_repo dry_run
  speed_perturb_factors audio_format max_duration nbpe_src nbpe_tgt average_last average_around_best asr_init"
 option_names=${option_names//$'\n'/}
 
-help_message="Usage: $0 [--corpus mini|mustc] [options]
+help_message="Usage: $0 [--corpus ${corpora// /|}] [options]
 
-  --corpus mini|mustc       the synthetic mini corpus, made here, or MuST-C [${corpus}]
-  --mustc_dir DIR           MuST-C: the directory that holds en-de/data etc. or MUSTC_*_en-de.tar.gz [db.sh]
-  --stage N --stop_stage M  run stages N to M [${stage} to ${stop_stage}]
-  --tgt_lang \"de es fr\"     target languages [${tgt_lang}]
+  --corpus $(printf %-17s "${corpora// /|}")what to train on [${corpus}]
+  --mustc_dir DIR           MuST-C's layout: the directory that holds ${src_lang}-${tgt_lang%% *}/data etc. or its archives [db.sh]
+  --stage N --stop_stage M  run stages N to M [1 to 13; from 14 on that stage alone]
+  --tgt_lang \"LANG ...\"     target languages [${tgt_lang}]
   --block_sizes \"20 32 40\"  encoder block sizes in frames of 40 ms, one model each [${block_sizes}]
   --systems \"block offline\"  families of systems: contextual block encoders, full-context Conformer [${systems}]
-  --nj N                    parallel jobs [${nj}]
-  --ngpu N                  GPUs for one training; 0 trains on the CPU [${ngpu}]
+  --nj N                    processes of one step, on one machine [${nj}]
+  --decode_nj N             decoding jobs, which share the utterances [nj]
+  --ngpu N                  GPUs of one training, on each node; 0 trains and decodes on the CPU [${ngpu}]
+  --num_nodes N             nodes of one training, with slurm [${num_nodes}]
+  --backend local|slurm     where the steps run: this machine or a cluster [as cmd.sh says]
   --distill_model NAME|DIR  train ST also on translations of the transcripts by this NLLB-type model [none]
-Overriding recipe.sh and, for each family of systems, recipe_*.sh in conf/ (MuST-C) and conf/mini/ (mini):
+  --hf_repo OWNER/NAME      stage 15: where on the Hugging Face hub the model goes; without it nothing is uploaded
+  --dry_run true|false      stage 15: only say what would go where [${dry_run}]
+Overriding recipe.sh and, for each family of systems, recipe_*.sh in conf/, or in conf/CORPUS/ where there is one:
   --speed_perturb_factors \"0.9 1.0 1.1\"  --audio_format flac|wav|ark  --max_duration SECONDS
   --nbpe_src N  --nbpe_tgt N  --average_last N | --average_around_best N
   --asr_init \"SRC:DST[:EXCLUDE] ...\"  what the ST models take from the ASR model, as in ESPnet's --init_param
 
 Stages: 1 data  2 speed perturbation  3 audio dump  4 length filter, distillation  5 token lists  6 ASR statistics
   7 ASR training  8 ST statistics  9 ST training  10 checkpoint averaging  11 decoding  12 scoring  13 report
+  14 one archive per model, for this project and for ESPnet  15 upload to the Hugging Face hub
 Every stage can be run alone and again: it goes on where it was and says what is done already."
 parse_options "$@"
 
-case "${corpus}" in
-    mini) conf=conf/mini ;;
-    mustc) conf=conf ;;
-    *) die "--corpus '${corpus}' is unknown: choose mini or mustc" ;;
-esac
-need_integer stage 1 13
-need_integer stop_stage 1 13
+[[ " ${corpora} " == *" ${corpus} "* ]] || die "--corpus '${corpus}' is unknown: choose ${corpora// / or }"
+conf=conf
+[ ! -d "conf/${corpus}" ] || conf=conf/${corpus}
+need_integer stage 1 15
+[ -n "${stop_stage}" ] || stop_stage=$((stage > 13 ? stage : 13)) # packing and uploading are asked for by number
+need_integer stop_stage 1 15
 ((stage <= stop_stage)) || die "--stage ${stage} is behind --stop_stage ${stop_stage}"
 need_integer nj 1 100000
 need_integer ngpu 0 1000
+need_integer num_nodes 1 1000
+decode_nj=${decode_nj:-${nj}}
+need_integer decode_nj 1 100000
 [[ "${tgt_lang}" =~ [^\ ] ]] || die "--tgt_lang is empty: give one or more languages, for example de"
 [[ "${block_sizes}" =~ [^\ ] ]] || die "--block_sizes is empty: give one or more of the sizes in ${conf}/train_st_block*.yaml"
 for block in ${block_sizes}; do
@@ -60,32 +73,24 @@ for system in ${systems:-none}; do
     ((stop_stage <= 10)) || [ -f "${conf}/grid_${system}.yaml" ] ||
         die "--systems ${system}: no decoding yet (${conf}/grid_${system}.yaml); give --stop_stage 10"
 done
-. db.sh
-. cmd.sh
+. ./cmd.sh
 . "${conf}/recipe.sh"
 [ -z "${average_last:-}" ] || need_integer average_last 1 1000
 [ -z "${average_around_best:-}" ] || need_integer average_around_best 1 1000
 [ -z "${average_last:-}" ] || [ -z "${average_around_best:-}" ] ||
     die "--average_last and --average_around_best exclude each other"
 [[ "${audio_format}" =~ ^(flac|wav|ark)$ ]] || die "--audio_format '${audio_format}' is unknown: choose flac, wav or ark"
-if [ "${corpus}" = mustc ]; then
-    corpus_dir=${mustc_dir:-${MUSTC}}
-    for lang in ${tgt_lang}; do
-        [ "${stage}" -gt 1 ] || [ -d "${corpus_dir}/en-${lang}/data" ] || [ -f "${corpus_dir}" ] ||
-            compgen -G "${corpus_dir}/*en-${lang}.tar.gz" >/dev/null || die "no MuST-C release at" \
-            "${corpus_dir}/en-${lang}/data: download MUSTC_v1.0_en-${lang}.tar.gz from mt.fbk.eu/must-c (licence:" \
-            "CC BY-NC-ND 4.0) and give the directory that holds it, or the unpacked en-${lang}, as --mustc_dir, or use" \
-            "--corpus mini"
-    done
-else
-    corpus_dir=${MINI}
+if ((num_nodes > 1)); then
+    [ "${train_on}" = slurm ] || die "--num_nodes ${num_nodes} needs --backend slurm"
+    ((ngpu > 0)) || die "--num_nodes ${num_nodes} needs --ngpu 1 or more"
 fi
-if [ -f data/.corpus ] && [ "$(cat data/.corpus)" != "${corpus}" ]; then
+((stage > 1)) || check_corpus
+if [ -s data/.corpus ] && [ "$(cat data/.corpus)" != "${corpus}" ]; then
     die "data, dump and exp here are of --corpus $(cat data/.corpus): move them away or use another copy of the recipe"
 fi
-. path.sh
+. ./path.sh
 mkdir -p data
-echo "${corpus}" >data/.corpus
+[ -s data/.corpus ] || echo "${corpus}" >data/.corpus
 
 begin=${SECONDS}
 
@@ -96,27 +101,30 @@ at_stage() {
     echo "== stage $1: $2 ($((SECONDS - begin)) s since the start)"
 }
 
+on_gpus=(--num-threads "${nj}" --gpu "${ngpu}" --num-nodes "${num_nodes}")
+size=(--nj "${nj}" --ngpu "${ngpu}" --num_nodes "${num_nodes}")
 train_set=train
 [ -z "${speed_perturb_factors}" ] || train_set=train_sp
 st_train_set=${train_set}
 [ -z "${distill_model}" ] || st_train_set=${train_set}_kd
+
+# Usage: models_of FAMILY; prints the names of its models.
+models_of() {
+    local block
+    case $1 in
+        block) for block in ${block_sizes}; do echo "block${block}"; done ;;
+        offline) echo offline ;;
+    esac
+}
 
 # Usage: train_family FAMILY; stages 5 to 10 of the variables lang, pair, train and st_train. The settings of a family
 # hold in this subshell only.
 train_family() (
     # shellcheck source=conf/recipe_block.sh
     . "${conf}/recipe_$1.sh"
-    case $1 in
-        block)
-            suffix=
-            names=()
-            for block in ${block_sizes}; do names+=("block${block}"); done
-            ;;
-        offline)
-            suffix=_offline
-            names=(offline)
-            ;;
-    esac
+    mapfile -t names < <(models_of "$1")
+    suffix=
+    [ "$1" = block ] || suffix=_$1
     average=(--last "${average_last:-}")
     [ -z "${average_around_best:-}" ] || average=(--around_best "${average_around_best}")
     not_needed=
@@ -128,85 +136,121 @@ train_family() (
     data=(--tgt_lang "${lang}" --dev_dir "dump/dev.${pair}" --token_dir "${tokens}")
 
     if at_stage 5 "token lists of ${pair}, $1"; then
-        ${cpu_cmd} python local/train_bpe.py --text "dump/${train}/text.lc.rm.en" --nbpe "${nbpe_src}" \
-            --output_dir "${tokens}/src"
-        ${cpu_cmd} python local/train_bpe.py --text "dump/${st_train}/text.tc.${lang}" --nbpe "${nbpe_tgt}" \
-            --output_dir "${tokens}/tgt"
+        ${prep_cmd} "logs/train_bpe_src${suffix}.${pair}.log" \
+            python local/train_bpe.py --text "dump/${train}/text.lc.rm.${src_lang}" --lang "${src_lang}" \
+            --nbpe "${nbpe_src}" --output_dir "${tokens}/src"
+        ${prep_cmd} "logs/train_bpe_tgt${suffix}.${pair}.log" \
+            python local/train_bpe.py --text "dump/${st_train}/text.tc.${lang}" --lang "${lang}" \
+            --nbpe "${nbpe_tgt}" --output_dir "${tokens}/tgt"
     fi
     if at_stage 6 "ASR statistics of ${pair}, $1${not_needed}" && [ -n "${asr_init}" ]; then
-        ${cpu_cmd} python local/collect_stats.py --task asr "${data[@]}" --train_dir "dump/${train}" \
+        ${prep_cmd} --num-threads "${nj}" "logs/asr_stats${suffix}.${pair}.log" \
+            python local/collect_stats.py --task asr "${data[@]}" --train_dir "dump/${train}" \
             --config "${conf}/train_asr_$1.yaml" --output_dir "exp/asr_stats${suffix}.${pair}" --nj "${nj}"
     fi
     if at_stage 7 "ASR training of ${pair}, $1${not_needed}" && [ -n "${asr_init}" ]; then
-        ${train_cmd} python local/train_models.py --task asr "${data[@]}" --train_dir "dump/${train}" \
-            --stats_dir "exp/asr_stats${suffix}.${pair}" --model "${conf}/train_asr_$1.yaml" "${asr}" \
-            --nj "${nj}" --ngpu "${ngpu}"
-        ${cpu_cmd} python local/average_asr.py --model_dir "${asr}" "${average[@]}" --dump "dump/dev.${pair}" --nj "${nj}"
+        ${train_cmd} "${on_gpus[@]}" "logs/asr_train${suffix}.${pair}.log" \
+            python local/train_models.py --task asr "${data[@]}" --train_dir "dump/${train}" \
+            --stats_dir "exp/asr_stats${suffix}.${pair}" --model "${conf}/train_asr_$1.yaml" "${asr}" "${size[@]}"
+        ${prep_cmd} --num-threads "${nj}" "logs/asr_average${suffix}.${pair}.log" \
+            python local/average_asr.py --model_dir "${asr}" "${average[@]}" --dump "dump/dev.${pair}" --nj "${nj}"
     fi
     if at_stage 8 "ST statistics of ${pair}, $1"; then
-        ${cpu_cmd} python local/collect_stats.py --task st "${data[@]}" --train_dir "dump/${st_train}" \
+        ${prep_cmd} --num-threads "${nj}" "logs/st_stats${suffix}.${pair}.log" \
+            python local/collect_stats.py --task st "${data[@]}" --train_dir "dump/${st_train}" \
             --config "${conf}/train_st_${names[0]}.yaml" --output_dir "exp/st_stats${suffix}.${pair}" --nj "${nj}"
     fi
     if at_stage 9 "ST training of ${pair}: ${names[*]}"; then
-        options=()
-        for name in "${names[@]}"; do options+=(--model "${conf}/train_st_${name}.yaml" "exp/st_${name}.${pair}"); done
-        [ -z "${asr_init}" ] || options+=(--init_param)
-        for part in ${asr_init}; do options+=("${asr}/model.pth:${part}"); done
-        ${train_cmd} python local/train_models.py --task st "${data[@]}" --train_dir "dump/${st_train}" \
-            --stats_dir "exp/st_stats${suffix}.${pair}" "${options[@]}" --nj "${nj}" --ngpu "${ngpu}"
+        models_of_job=()
+        for name in "${names[@]}"; do
+            models_of_job+=("--model ${conf}/train_st_${name}.yaml exp/st_${name}.${pair}")
+        done
+        [ "${train_on}" != local ] || models_of_job=("${models_of_job[*]}") # one job, which shares the machine's cores out
+        init=()
+        [ -z "${asr_init}" ] || init+=(--init_param)
+        for part in ${asr_init}; do init+=("${asr}/model.pth:${part}"); done
+        jobs=()
+        for number in "${!models_of_job[@]}"; do
+            # shellcheck disable=SC2086
+            ${train_cmd} "${on_gpus[@]}" "logs/st_train${suffix}.${pair}.$((number + 1)).log" \
+                python local/train_models.py --task st "${data[@]}" --train_dir "dump/${st_train}" \
+                --stats_dir "exp/st_stats${suffix}.${pair}" ${models_of_job[number]} "${init[@]}" "${size[@]}" &
+            jobs+=($!)
+        done
+        code=0
+        for job in "${jobs[@]}"; do wait "${job}" || code=$?; done
+        ((code == 0)) || exit "${code}"
     fi
     if at_stage 10 "checkpoint averaging of ${pair}: ${average[*]#--}"; then
-        ${cpu_cmd} python local/average_st.py --model_dirs "${models[@]}" "${average[@]}" --dump "dump/dev.${pair}" \
+        ${prep_cmd} --num-threads "${nj}" "logs/st_average${suffix}.${pair}.log" \
+            python local/average_st.py --model_dirs "${models[@]}" "${average[@]}" --dump "dump/dev.${pair}" \
             --tgt_lang "${lang}" --nj "${nj}"
     fi
 )
 
-if at_stage 1 "data" && [ "${corpus}" = mini ]; then
-    python local/make_mini_corpus.py --output_dir "${corpus_dir}" --tgt_lang "${tgt_lang}" --nj "${nj}"
-fi
+if at_stage 1 "data"; then prepare_corpus; fi
 
+all_models=()
 for lang in ${tgt_lang}; do
-    pair=en-${lang}
+    pair=${src_lang}-${lang}
     train=${train_set}.${pair}
     st_train=${st_train_set}.${pair}
 
-    if ((stage <= 1)); then
-        ${cpu_cmd} python local/prepare_mustc.py --mustc_dir "${corpus_dir}" --tgt_lang "${lang}" --nj "${nj}"
-    fi
     if at_stage 2 "speed perturbation of ${pair}: ${speed_perturb_factors:-none}" && [ -n "${speed_perturb_factors}" ]; then
         # shellcheck disable=SC2086
-        ${cpu_cmd} python local/perturb_speed.py --data "data/train.${pair}" --factors ${speed_perturb_factors} \
+        ${prep_cmd} "logs/perturb_speed.${pair}.log" \
+            python local/perturb_speed.py --data "data/train.${pair}" --factors ${speed_perturb_factors} \
             --output_dir "data/${train}"
     fi
     if at_stage 3 "audio of ${pair} to dump"; then
         for name in "${train}" "dev.${pair}" "tst-COMMON.${pair}"; do
-            ${cpu_cmd} python local/dump_audio.py --data "data/${name}" --output_dir "dump/org/${name}" \
+            ${prep_cmd} --num-threads "${nj}" "logs/dump_audio.${name}.log" \
+                python local/dump_audio.py --data "data/${name}" --output_dir "dump/org/${name}" \
                 --audio_format "${audio_format}" --nj "${nj}"
         done
     fi
     if at_stage 4 "length filter of ${pair}${distill_model:+, distillation with ${distill_model}}"; then
         for name in "${train}" "dev.${pair}"; do
-            ${cpu_cmd} python local/filter_length.py --dump "dump/org/${name}" --output_dir "dump/${name}" \
+            ${prep_cmd} "logs/filter_length.${name}.log" \
+                python local/filter_length.py --dump "dump/org/${name}" --output_dir "dump/${name}" \
                 --tgt_lang "${lang}" --max_s "${max_duration}"
         done
-        [ -z "${distill_model}" ] || ${train_cmd} python local/distill.py --dump "dump/${train}" \
-            --output_dir "dump/${st_train}" --work_dir "exp/distill.${pair}" --model "${distill_model}" \
-            --tgt_lang "${lang}" --nj "${nj}" --ngpu "${ngpu}"
+        if [ -n "${distill_model}" ]; then
+            ${train_cmd} --num-threads "${nj}" --gpu "${ngpu}" "logs/distill.${pair}.log" \
+                python local/distill.py --dump "dump/${train}" --output_dir "dump/${st_train}" \
+                --work_dir "exp/distill.${pair}" --model "${distill_model}" --tgt_lang "${lang}" \
+                --nj "${nj}" --ngpu "${ngpu}"
+        fi
     fi
-    for system in ${systems}; do train_family "${system}"; done
+    for system in ${systems}; do
+        train_family "${system}"
+        for name in $(models_of "${system}"); do all_models+=("exp/st_${name}.${pair}"); done
+    done
     for system in ${systems}; do
         # shellcheck disable=SC2206
-        grid=(--grid "${conf}/grid_${system}.yaml" --block_sizes ${block_sizes} --tgt_lang "${lang}" --nj "${nj}")
+        grid=(--grid "${conf}/grid_${system}.yaml" --block_sizes ${block_sizes} --src_lang "${src_lang}"
+            --tgt_lang "${lang}")
         if at_stage 11 "simultaneous decoding of ${pair}, systems ${system}"; then
-            ${cpu_cmd} python local/decode_grid.py "${grid[@]}" --ngpu "${ngpu}"
+            python local/decode_grid.py "${grid[@]}" --nj "${decode_nj}" --ngpu $((ngpu > 0)) \
+                --cmd "${decode_cmd} --gpu $((ngpu > 0))"
         fi
         if at_stage 12 "scoring of ${pair}, systems ${system}"; then
-            ${cpu_cmd} python local/score_grid.py "${grid[@]}"
+            ${prep_cmd} --num-threads "${nj}" "logs/score.${pair}.${system}.log" \
+                python local/score_grid.py "${grid[@]}" --nj "${nj}"
         fi
     done
 done
 
 if at_stage 13 "report"; then
-    python -m espnet_ext.bin.report_simul --exp_dir exp --output_dir exp/report
+    ${prep_cmd} logs/report.log python -m espnet_ext.bin.report_simul --exp_dir exp --output_dir exp/report
+fi
+if at_stage 14 "packed models"; then
+    ${prep_cmd} logs/pack.log \
+        python local/pack_models.py --model_dirs "${all_models[@]}" --corpus "${corpus}" --output_dir exp/packed
+fi
+if at_stage 15 "upload"; then
+    archives=("${all_models[@]/#exp/exp/packed}")
+    archives=("${archives[@]/%/.zip}")
+    python local/publish_models.py --archives "${archives[@]}" --hf_repo "${hf_repo}" --dry_run "${dry_run}"
 fi
 echo "== stages ${stage} to ${stop_stage} ended after $((SECONDS - begin)) s"

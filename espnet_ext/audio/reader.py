@@ -1,5 +1,6 @@
 """Reading the audio of wav.scp and segments: one rule for rate and channels, every fault named by key."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,11 @@ def read_recordings(wav_scp: str | Path, segments: str | Path | None = None) -> 
     if not recordings:
         raise UserError(f"{segments or wav_scp}: no utterance in it")
     return recordings
+
+
+def digest(recordings: list[Recording]) -> str:
+    """SHA-256 of an input list: keys, files and times."""
+    return hashlib.sha256(repr(recordings).encode()).hexdigest()
 
 
 def _read_segments(segments: str | Path, sources: dict[str, str], wav_scp: str | Path) -> Iterator[Recording]:

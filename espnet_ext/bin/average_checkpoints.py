@@ -5,7 +5,7 @@ from pathlib import Path
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write
+from espnet_ext.files import whole_save
 
 
 def epochs(directory: Path) -> dict[int, Path]:
@@ -94,8 +94,7 @@ def write_average(paths: list[Path], output: Path) -> None:
 
     import torch
 
-    with atomic_write(output, "wb") as stream:
-        torch.save(state, stream)
+    whole_save(torch.save)(state, output)
     print(f"{output}: mean of {', '.join(path.name for path in paths)}")
 
 

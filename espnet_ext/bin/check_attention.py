@@ -7,6 +7,7 @@ utterance when the audio of the next one follows. Writes the same as attention.j
 finds the layer.
 """
 
+import argparse
 import json
 import logging
 from collections.abc import Sequence
@@ -17,7 +18,13 @@ from statistics import fmean
 import numpy as np
 import torch
 
-from espnet_ext.bin.model_options import add_model_options, load_model_from_args, select_recordings, set_up_process
+from espnet_ext.bin.model_options import (
+    add_model_options,
+    load_model_from_args,
+    named_model,
+    select_recordings,
+    set_up_process,
+)
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.attention import measure, recommend
@@ -65,6 +72,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print and write. Raises UserError for bad input and for a decoder that shows no attention."""
     args = get_parser().parse_args(argv)
     set_up_process()
+    with named_model(args):
+        check(args)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Measure with parsed options, inside `named_model`."""
     recordings = select_recordings(args.wav_scp, args.segments, None)[: args.utterances]
     texts = read_table(args.text)
     for recording in recordings:

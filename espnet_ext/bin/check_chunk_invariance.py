@@ -9,7 +9,13 @@ import logging
 from collections.abc import Sequence
 
 from espnet_ext.audio.reader import SAMPLE_RATE
-from espnet_ext.bin.model_options import add_model_options, load_model_from_args, select_recordings, set_up_process
+from espnet_ext.bin.model_options import (
+    add_model_options,
+    load_model_from_args,
+    named_model,
+    select_recordings,
+    set_up_process,
+)
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import add_options, config_from_args
 from espnet_ext.errors import UserError
@@ -37,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cuts = [_samples(cut) for cut in args.cuts_ms.split(",")]
     config = config_from_args(args)
     recordings = select_recordings(args.wav_scp, args.segments, args.key_file)
-    session = SimulSession(load_model_from_args(args), config)
+    with named_model(args):
+        session = SimulSession(load_model_from_args(args), config)
     violations = 0
     for recording in progress(recordings, len(recordings), "comparing"):
         audio = recording.read()

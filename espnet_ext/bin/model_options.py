@@ -3,6 +3,8 @@
 import argparse
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -12,15 +14,17 @@ from espnet_ext.cli import str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
 from espnet_ext.model import SpeechTranslationModel, load_model
+from espnet_ext.model.packed import model_files
 from espnet_ext.model.weights import PRECISIONS
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """`--st_train_config`, `--st_model_file`, `--lm_train_config`, `--lm_file`, `--precision`, `--compile`,
+    """`--model`, `--st_train_config`, `--st_model_file`, `--lm_train_config`, `--lm_file`, `--precision`, `--compile`,
     `--ngpu`."""
     group = parser.add_argument_group("model")
-    group.add_argument("--st_train_config", required=True, help="config.yaml of the trained model")
-    group.add_argument("--st_model_file", required=True, help="its weights, model.pth")
+    group.add_argument("--model", help="packed model (.zip), the directory unpacked from it, or a training directory")
+    group.add_argument("--st_train_config", help="instead of --model: config.yaml of the trained model")
+    group.add_argument("--st_model_file", help="and its weights, model.pth")
     group.add_argument(
         "--lm_train_config", help="config.yaml of a language model over the same tokens, for --lm_weight"
     )
@@ -44,8 +48,29 @@ def set_up_process() -> None:
         torch.set_num_threads(1)
 
 
+@contextmanager
+def named_model(args: argparse.Namespace) -> Iterator[None]:
+    """While the block runs, `st_train_config` and `st_model_file` are there whatever options name the model.
+
+    Raises UserError when the options name no model or two.
+    """
+    pair = (args.st_train_config, args.st_model_file)
+    if args.model is None:
+        if None in pair:
+            raise UserError("name the model: --model, or both of --st_train_config and --st_model_file")
+        yield
+    elif pair != (None, None):
+        raise UserError("model: give --model, or --st_train_config and --st_model_file, not both")
+    else:
+        with model_files(args.model) as (args.st_train_config, args.st_model_file):
+            yield
+
+
 def load_model_from_args(args: argparse.Namespace) -> SpeechTranslationModel:
-    """The model that the options name. Raises UserError when it cannot be loaded or the GPU is absent."""
+    """The model that the options name, inside `named_model`.
+
+    Raises UserError when it cannot be loaded or the GPU is absent.
+    """
     if args.ngpu and not torch.cuda.is_available():
         raise UserError("ngpu: no GPU is available here; use --ngpu 0")
     level = logging.root.level

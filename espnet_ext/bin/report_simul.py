@@ -1,5 +1,6 @@
 """Report on all decodes of an experiment: results.tsv, the papers' tables and figures, checks.json and report.md."""
 
+import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from espnet_ext.evaluation.plots import block_figure, policy_figure, tradeoff_fi
 from espnet_ext.evaluation.results import COLUMNS, Decode, of_set, read_decodes
 from espnet_ext.evaluation.tables import onlinised_table, operating_table, retranslation_table, systems_table
 from espnet_ext.files import atomic_write
+from espnet_ext.lock import locked
 
 FIGURES = {
     "figure_tradeoff": "Quality over latency, and the decoder's work. Numbers beside points are n of hold-n.",
@@ -65,6 +67,12 @@ def _cell(value: object) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the report. Raises UserError when there is nothing to report."""
     args = get_parser().parse_args(argv)
+    with locked(args.output_dir):
+        write_report(args)
+
+
+def write_report(args: argparse.Namespace) -> None:
+    """Write the report that parsed options ask for."""
     output = Path(args.output_dir)
     decodes, incomplete = read_decodes(args.exp_dir)
     test, dev = of_set(decodes, args.test_set), of_set(decodes, args.dev_set)

@@ -22,6 +22,7 @@ from espnet_ext.evaluation.long_form import EMPTY_SEGMENTS, LONG_FORM_METRICS, j
 from espnet_ext.evaluation.scoring import join_references, score
 from espnet_ext.evaluation.segmentation import Segment, read_audio_yaml, read_segments
 from espnet_ext.files import atomic_write, read_lines, read_table
+from espnet_ext.lock import locked
 from espnet_ext.log.clocks import CLOCKS
 from espnet_ext.log.instances import read_instances
 
@@ -138,10 +139,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     else:
         pairs = join_references(instances, read_table(args.ref, allow_empty=True), str(log), args.ref)
         scores, rows = score(pairs, args.tgt_lang, args.ca_clock)
-    write_rows(output_dir / "per_utt.tsv", rows)
-    with atomic_write(output_dir / "scores.json") as stream:
-        json.dump(scores | meta, stream, ensure_ascii=False, allow_nan=False, indent=2)
-        stream.write("\n")
+    with locked(output_dir):
+        write_rows(output_dir / "per_utt.tsv", rows)
+        with atomic_write(output_dir / "scores.json") as stream:
+            json.dump(scores | meta, stream, ensure_ascii=False, allow_nan=False, indent=2)
+            stream.write("\n")
     print_scores(scores, meta["system"] or str(log))
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import hashlib
 import importlib.metadata
 import json
 import logging
@@ -14,11 +13,12 @@ from pathlib import Path
 
 import yaml
 
-from espnet_ext.audio.reader import SAMPLE_RATE, Recording
+from espnet_ext.audio.reader import SAMPLE_RATE, Recording, digest
 from espnet_ext.bin.model_options import (
     add_model_options,
     check_file,
     load_model_from_args,
+    named_model,
     select_recordings,
     set_up_process,
 )
@@ -26,7 +26,8 @@ from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
-from espnet_ext.log.instances import Instance, InstanceWriter
+from espnet_ext.lock import locked
+from espnet_ext.log.instances import Instance, InstanceWriter, totals, write_text
 from espnet_ext.log.units import clean_text
 from espnet_ext.model.espnet_st import file_hash
 from espnet_ext.progress import progress
@@ -54,6 +55,12 @@ def get_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Decode. Raises UserError for bad input."""
     args = get_parser().parse_args(argv)
+    with named_model(args), locked(args.output_dir):
+        return decode(args)
+
+
+def decode(args: argparse.Namespace) -> int:
+    """Decode with parsed options, inside `named_model` and with the output directory locked."""
     set_up_process()
     config = config_from_args(args)
     recordings = select_recordings(_wav_scp(args.data_path_and_name_and_type), args.segments, args.key_file)
@@ -74,8 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 logging.info("%s: %d of %d are there, going on", output, len(log.done), len(recordings))
             _decode(session, recordings, references, log)
         instances = list(log.done.values())
-    with atomic_write(output / "text") as text:
-        text.writelines(f"{instance.utt_id} {instance.prediction}".rstrip() + "\n" for instance in instances)
+    write_text(output / "text", instances)
     stats = _stats(instances, session.config, args) | {"system": config.system, "variant": _variant(config, args)}
     with atomic_write(output / "stats.json") as stream:
         json.dump(stats, stream, indent=1)
@@ -110,7 +116,7 @@ def _settings(config: DecodeConfig, args: argparse.Namespace, recordings: list[R
         **{name: file_hash(path) for name in MODEL_FILES if (path := getattr(args, name)) is not None},
         "precision": args.precision,
         "compile": args.compile,
-        "input": hashlib.sha256(repr(recordings).encode()).hexdigest(),
+        "input": digest(recordings),
     }
 
 
@@ -166,13 +172,10 @@ def _remaining(recordings: list[Recording], log: InstanceWriter) -> Iterator[Rec
 
 def _stats(instances: list[Instance], config: DecodeConfig, args: argparse.Namespace) -> dict[str, object]:
     """Sums over the log's lines, so that an interrupted run reports all of its work, and what tells decodes apart."""
-    steps = [step for instance in instances for step in instance.steps]
-    audio_s = sum(instance.source_length for instance in instances) / 1000
-    wall_s = sum(step.compute_ms for step in steps) / 1000
     train_config = yaml.safe_load(Path(args.st_train_config).read_text(encoding="utf-8"))
     encoder_conf = train_config.get("encoder_conf") or {}
     return {
-        "model_dir": str(Path(args.st_model_file).parent),
+        "model_dir": args.model or str(Path(args.st_model_file).parent),
         "block_size": encoder_conf.get("block_size"),
         "search": config.search,
         "policy": config.policy,
@@ -181,14 +184,7 @@ def _stats(instances: list[Instance], config: DecodeConfig, args: argparse.Names
         "beam_size": config.beam_size,
         "tgt_lang": config.tgt_lang,
         "test_set": Path(_wav_scp(args.data_path_and_name_and_type)).parent.name,
-        "decoder_forwards": sum(step.forwards for step in steps),
-        "hypothesis_steps": sum(step.hypotheses for step in steps),
-        "encoder_frames": sum(step.encoded_frames for step in steps),
-        "encoder_frames_per_step": sum(step.encoded_frames for step in steps) / len(steps) if steps else None,
-        "searches": sum(step.forwards > 0 for step in steps),
-        "audio_s": audio_s,
-        "wall_s": wall_s,
-        "rtf": wall_s / audio_s if audio_s else None,
+        **totals(instances),
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "commit": _commit(),
         "versions": _versions(),

@@ -7,18 +7,18 @@ latency unit (`espnet_ext.log.units`) and `elapsed` is under the queue clock (`e
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from espnet_ext.errors import UserError
-from espnet_ext.files import read_lines
+from espnet_ext.files import atomic_write, read_lines
 from espnet_ext.log.clocks import Step
 from espnet_ext.log.units import split_units
 
-__all__ = ["Instance", "InstanceWriter", "Revision", "Step", "read_instances"]
+__all__ = ["Instance", "InstanceWriter", "Revision", "Step", "read_instances", "totals", "write_text"]
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,30 @@ def read_instances(path: str | Path, tgt_lang: str | None = None, simuleval: boo
     return list(_parse(path, lines, tgt_lang, simuleval).values())
 
 
+def write_text(path: str | Path, instances: Iterable[Instance]) -> None:
+    """Write the predictions as a Kaldi text, every key in it."""
+    with atomic_write(path) as stream:
+        stream.writelines(f"{instance.utt_id} {instance.prediction}".rstrip() + "\n" for instance in instances)
+
+
+def totals(instances: Iterable[Instance]) -> dict[str, float | None]:
+    """What `stats.json` says of all utterances together."""
+    instances = list(instances)
+    steps = [step for instance in instances for step in instance.steps]
+    audio_s = sum(instance.source_length for instance in instances) / 1000
+    wall_s = sum(step.compute_ms for step in steps) / 1000
+    return {
+        "decoder_forwards": sum(step.forwards for step in steps),
+        "hypothesis_steps": sum(step.hypotheses for step in steps),
+        "encoder_frames": sum(step.encoded_frames for step in steps),
+        "encoder_frames_per_step": sum(step.encoded_frames for step in steps) / len(steps) if steps else None,
+        "searches": sum(step.forwards > 0 for step in steps),
+        "audio_s": audio_s,
+        "wall_s": wall_s,
+        "rtf": wall_s / audio_s if audio_s else None,
+    }
+
+
 def _parse(path: str | Path, lines: list[str], tgt_lang: str | None = None, simuleval: bool = False) -> dict:
     instances: dict[str, Instance] = {}
     for number, line in enumerate(lines, start=1):
@@ -167,17 +191,28 @@ class InstanceWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stream.close()
+        try:
+            self._stream.close()
+        except OSError:
+            if kind is None:  # else the error is on its way already
+                raise
 
     def write(self, instance: Instance) -> None:
-        """Append one line and flush it. Raises ValueError when it is not valid, repeats an id or skips an index."""
+        """Append one line and flush it.
+
+        Raises ValueError when it is not valid, repeats an id or skips an index, OSError naming the log on a full disk.
+        """
         instance.check()
         if instance.utt_id in self.done:
             raise ValueError(f"utt_id {instance.utt_id!r} is already in {self.path}")
         if instance.index != len(self.done):
             raise ValueError(f"index {instance.index} of {instance.utt_id!r}: {len(self.done)} is next")
-        self._stream.write(instance.to_json() + "\n")
-        self._stream.flush()
+        try:
+            self._stream.write(instance.to_json() + "\n")
+            self._stream.flush()
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
         self.done[instance.utt_id] = instance
 
 

@@ -30,6 +30,7 @@ from espnet_ext.model.encoder import (
     subsampling,
 )
 from espnet_ext.model.encoder_layers import make_layers
+from espnet_ext.model.packed import model_files
 from espnet_ext.model.vocabulary import Vocabulary
 from espnet_ext.model.weights import PRECISIONS
 
@@ -165,7 +166,7 @@ class SpeechTranslationModel:
 
 def load_model(
     st_train_config: str | Path,
-    st_model_file: str | Path,
+    st_model_file: str | Path | None = None,
     device: str = "cpu",
     lm_train_config: str | Path | None = None,
     lm_file: str | Path | None = None,
@@ -174,13 +175,18 @@ def load_model(
 ) -> SpeechTranslationModel:
     """Load an ESPnet ST model from its training config and weights, and a language model for `lm_weight` if named.
 
+    Without `st_model_file` the first path names both: a packed archive, the directory unpacked from it or a training
+    directory (`espnet_ext.model.packed`).
     `precision` is that of the decoder's products: `float32`, `bfloat16` or `int8` (on the CPU). `compiled` runs the
     decoder through `torch.compile`, which takes about a minute in the first steps and needs a C++ compiler on the CPU.
-    Files that the config names (bpemodel, stats_file) are looked for from the working directory, then from the config's
-    directory upwards, so a recipe's models load from anywhere.
+    Files that the config names (bpemodel, stats_file) are looked for from the config's directory upwards, then from the
+    working directory, so a recipe's models and packed ones load from anywhere.
     Raises UserError for missing or unreadable files, for weights that do not fit the config, and for a language model
     over other tokens.
     """
+    if st_model_file is None:
+        with model_files(st_train_config) as (train_config, weights):
+            return load_model(train_config, weights, device, lm_train_config, lm_file, precision, compiled)
     if precision not in PRECISIONS:
         raise UserError(f"precision: {precision!r} is not one of {', '.join(PRECISIONS)}")
     if precision == "int8" and device != "cpu":
@@ -249,10 +255,10 @@ def _read_config(path: str | Path, option: str, keys: tuple[str, ...]) -> dict:
 
 
 def _find(name: str, base: Path, where: str) -> Path:
-    for directory in (Path(), base, *base.parents):
+    for directory in (base, *base.parents, Path()):
         if (directory / name).is_file():
             return directory / name
-    raise UserError(f"{where}: no file {name} here or above {base}")
+    raise UserError(f"{where}: no file {name} in or above {base}, nor here")
 
 
 def _load_weights(module: torch.nn.Module, path: str | Path, config: str | Path) -> None:

@@ -18,6 +18,7 @@ class Vocabulary:
         self.token_type = token_type
         self.converter = TokenIDConverter(token_list=self.token_list)
         self.tokenizer = build_tokenizer(token_type=token_type, bpemodel=None if bpemodel is None else str(bpemodel))
+        self.text([])  # ESPnet's tokenizer reads its file at its first use: it is to be this one
 
     def __len__(self) -> int:
         return len(self.token_list)

@@ -1,6 +1,7 @@
 """The decoding command as a user calls it: files, resume, bad input."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import yaml
 
 from espnet_ext.bin import check_chunk_invariance, st_inference_simul
 from espnet_ext.errors import UserError
+from espnet_ext.lock import locked
 from espnet_ext.log.instances import read_instances
 
 
@@ -106,6 +108,14 @@ def test_another_config_in_the_same_directory_is_refused_by_key(decode):
     with pytest.raises(UserError, match="hold_n is 1 there and 2 now"):
         decode("--policy", "hold_n", "--hold_n", "2")
     assert (out / "instances.log").read_bytes() == before
+
+
+def test_a_second_run_into_a_directory_is_refused_while_the_first_is_at_work(decode, data):
+    with (
+        locked(data / "out"),
+        pytest.raises(UserError, match=f"out: another run is at work on it .process {os.getpid()}"),
+    ):
+        decode(*HOLD)
 
 
 def test_another_input_list_in_the_same_directory_is_refused(decode, data):

@@ -94,7 +94,7 @@ def test_the_translation_is_transformers_own(dump, nllb):
 
     tokenizer = AutoTokenizer.from_pretrained(nllb, src_lang="eng_Latn")
     model = AutoModelForSeq2SeqLM.from_pretrained(nllb)
-    model_, tokenizer_ = distill.load(str(nllb), "deu_Latn", "float32")
+    model_, tokenizer_ = distill.load(str(nllb), "eng_Latn", "deu_Latn", "float32")
     sentences = ["Good morning", "No", "We have 25 houses!"]
     batched = list(distill.translate(model_, tokenizer_, sentences, "deu_Latn", 3))
     for sentence, translation in zip(sentences, batched, strict=True):
@@ -153,7 +153,7 @@ def test_a_model_that_cannot_translate_is_one_line(dump, tmp_path):
         run(dump, tmp_path / "nowhere")
     with pytest.raises(UserError, match="no language code deu_Latn"):
         run(dump, write_nllb(tmp_path / "french", languages=("eng_Latn", "fra_Latn")))
-    with pytest.raises(UserError, match="--tgt_lang xx: no NLLB code known; known are ar, "):
+    with pytest.raises(UserError, match="no NLLB code known for language xx; known are ar, "):
         run(dump, tmp_path, "--tgt_lang", "xx")
 
 

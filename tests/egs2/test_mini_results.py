@@ -1,6 +1,8 @@
 """What the main job on the mini corpus must leave. Reads its report."""
 
 import json
+import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,13 @@ def test_every_figure_is_drawn(name):
 def test_the_checks_are_written_for_the_model():
     (check,) = json.loads((REPORT / "checks.json").read_text(encoding="utf-8"))
     assert check["tgt_lang"] == "de" and check["block_size"] == 40
+
+
+def test_the_models_are_packed_with_their_scores(tmp_path):
+    command = [RECIPE / "run.sh", "--stage", "14", "--stop_stage", "15"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "exp/packed/st_block40.en-de.zip to https://huggingface.co/OWNER/NAME" in run.stdout
+    with zipfile.ZipFile(RECIPE / "exp" / "packed" / "st_block40.en-de.zip") as archive:
+        card = archive.read("README.md").decode()
+    assert all(f"| `{system}` | tst-COMMON.en-de |" in card for model, system in systems("tst-COMMON") if "40" in model)

@@ -158,7 +158,7 @@ def test_text_that_is_not_utf_8_is_named_by_file_and_line(release, prepare, tmp_
     text.write_bytes("gut\nschön\n".encode("latin-1"))
     with pytest.raises(UserError, match=r"dev\.de:2: not UTF-8"):
         prepare()
-    assert not (tmp_path / "data").exists()
+    assert not list((tmp_path / "data").glob("[!.]*"))
 
 
 @pytest.mark.parametrize("side", ["en", "de"])
@@ -168,7 +168,7 @@ def test_a_count_mismatch_stops_before_anything_is_written(release, prepare, tmp
     release.write_split("tst-HE", entries, **{side: lines})
     with pytest.raises(UserError, match=rf"2 segments but tst-HE\.{side} has {len(lines)} lines"):
         prepare()
-    assert not (tmp_path / "data").exists()
+    assert not list((tmp_path / "data").glob("[!.]*"))
 
 
 BAD = {
@@ -374,7 +374,7 @@ def test_an_empty_or_missing_release_is_an_error(release, prepare):
         prepare()
     release.root = release.root / "elsewhere"
     with pytest.raises(
-        UserError, match=r"no MuST-C release at .*elsewhere/en-de/data: download .* or use --corpus mini"
+        UserError, match=r"no corpus in MuST-C's layout at .*elsewhere/en-de/data; .* download .* or use --corpus mini"
     ):
         prepare()
 

@@ -17,7 +17,7 @@ def run_sh(*options, cwd="/"):
     [
         (["--stages", "3"], "unknown option --stages"),
         (["--stage"], "option --stage needs a value"),
-        (["--stage", "0"], "--stage 0 is out of range: choose 1 to 13"),
+        (["--stage", "0"], "--stage 0 is out of range: choose 1 to 15"),
         (["--stage", "99"], "--stage 99 is out of range"),
         (["--stop_stage", "two"], "--stop_stage 'two' must be a whole number"),
         (["--stage", "5", "--stop_stage", "4"], "--stage 5 is behind --stop_stage 4"),
@@ -33,8 +33,13 @@ def run_sh(*options, cwd="/"):
         ),
         (["--average_last", "0"], "--average_last 0 is out of range"),
         (["--average_last", "3", "--average_around_best", "3"], "--average_last and --average_around_best exclude"),
+        (["--stage", "14", "--stop_stage", "13"], "--stage 14 is behind --stop_stage 13"),
         (["--nj", "0"], "--nj 0 is out of range"),
         (["--audio_format", "mp3"], "--audio_format 'mp3' is unknown: choose flac, wav or ark"),
+        (["--decode_nj", "x"], "--decode_nj 'x' must be a whole number"),
+        (["--backend", "pbs"], "backend 'pbs' is unknown: choose local or slurm"),
+        (["--num_nodes", "2"], "--num_nodes 2 needs --backend slurm"),
+        (["--num_nodes", "2", "--backend", "slurm"], "--num_nodes 2 needs --ngpu 1 or more"),
         (["de"], "unexpected argument 'de'"),
     ],
 )

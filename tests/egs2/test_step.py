@@ -1,7 +1,5 @@
 import pytest
-from step import Step, locked, new_directory
-
-from espnet_ext.errors import UserError
+from step import Step, new_directory
 
 
 @pytest.fixture
@@ -51,13 +49,6 @@ def test_work_of_the_same_step_is_kept_and_of_another_removed(tmp_path, source):
     source.write_text("two", encoding="utf-8")
     Step(directory / ".done", {}, [source]).resume(directory)
     assert not (directory / "half").exists()
-
-
-def test_a_second_run_on_the_same_directory_is_refused(tmp_path):
-    with locked(tmp_path / "exp"), pytest.raises(UserError, match="another run is at work"), locked(tmp_path / "exp"):
-        pass
-    with locked(tmp_path / "exp"):
-        pass
 
 
 def test_a_directory_appears_whole_or_stays_as_it_was(tmp_path):

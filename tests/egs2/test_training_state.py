@@ -18,18 +18,19 @@ def test_an_epoch_is_one_short_line():
 def training(tmp_path):
     directory = tmp_path / "st"
     config = tmp_path / "conf.yaml"
-    config.write_text("max_epoch: 3", encoding="utf-8")
-    result = Training(config, directory, Step(directory / ".done", {}, [config]), {})
+    config.write_text("max_epoch: 3\nbest_model_criterion: [[valid, acc, max]]", encoding="utf-8")
+    result = Training(config, directory, Step(directory / ".done", {}, [config]))
     prepare_directory(result)
     return result
 
 
 def save_epoch(training, number):
-    """As ESPnet does after an epoch: the checkpoint, the epoch's file, the link to it."""
-    torch.save({"model": torch.ones(100)}, training.directory / "checkpoint.pth")
-    torch.save(torch.ones(100), training.directory / f"{number}epoch.pth")
-    (training.directory / "latest.pth").unlink(missing_ok=True)
-    (training.directory / "latest.pth").symlink_to(f"{number}epoch.pth")
+    """As ESPnet does after an epoch: the checkpoint, then the epoch's file."""
+    model = {"weight": torch.full((100,), float(number))}
+    stats = {epoch: {"valid": {"acc": 1 / epoch}} for epoch in range(1, number + 1)}
+    checkpoint = {"model": model, "reporter": {"epoch": number, "stats": stats}}
+    torch.save(checkpoint, training.directory / "checkpoint.pth")
+    torch.save(model, training.directory / f"{number}epoch.pth")
 
 
 def test_an_interrupted_training_goes_on_after_its_last_whole_epoch(training, capsys):
@@ -40,7 +41,20 @@ def test_an_interrupted_training_goes_on_after_its_last_whole_epoch(training, ca
     assert set(training.epochs()) == {1, 2}
 
 
-@pytest.mark.parametrize("name", ["checkpoint.pth", "2epoch.pth"])
+@pytest.mark.parametrize("fault", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-20])])
+def test_the_file_of_the_epoch_is_made_from_the_checkpoint_if_the_kill_came_between_them(training, fault, capsys):
+    save_epoch(training, 1)
+    save_epoch(training, 2)
+    fault(training.directory / "2epoch.pth")
+    prepare_directory(training)
+    assert "goes on after epoch 2" in capsys.readouterr().out
+    state = torch.load(training.directory / "2epoch.pth", weights_only=True)
+    assert state.keys() == {"weight"} and float(state["weight"][0]) == 2
+    links = {name: (training.directory / f"{name}.pth").readlink().name for name in ("latest", "valid.acc.best")}
+    assert links == {"latest": "2epoch.pth", "valid.acc.best": "1epoch.pth"}
+
+
+@pytest.mark.parametrize("name", ["checkpoint.pth", "1epoch.pth"])
 def test_a_half_written_checkpoint_is_not_believed(training, name, capsys):
     save_epoch(training, 1)
     save_epoch(training, 2)
@@ -55,7 +69,7 @@ def test_a_half_written_checkpoint_is_not_believed(training, name, capsys):
 def test_a_model_of_another_configuration_is_moved_aside(training, tmp_path, capsys):
     save_epoch(training, 1)
     training.config.write_text("max_epoch: 4", encoding="utf-8")
-    other = Training(training.config, training.directory, Step(training.step.marker, {}, [training.config]), {})
+    other = Training(training.config, training.directory, Step(training.step.marker, {}, [training.config]))
     prepare_directory(other)
     assert other.epochs() == {}
     (aside,) = tmp_path.glob("st.before-*")

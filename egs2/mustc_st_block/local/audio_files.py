@@ -1,5 +1,6 @@
 """The recipe's rule for audio: any rate, channels and format that libsndfile reads becomes mono 16 kHz, 16 bits."""
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,11 +58,11 @@ def convert(source: AudioFile, output: Path) -> None:
     """
     resampler = soxr.ResampleStream(source.rate, SAMPLE_RATE, 1, dtype="float32")
     left = round(source.seconds * SAMPLE_RATE)
+    encoded = io.BytesIO()  # soundfile hides an error of writing
     try:
         with (
             soundfile.SoundFile(str(source.path)) as recording,
-            atomic_write(output, "wb") as stream,
-            soundfile.SoundFile(stream, "w", SAMPLE_RATE, 1, subtype="PCM_16", format="WAV") as converted,
+            soundfile.SoundFile(encoded, "w", SAMPLE_RATE, 1, subtype="PCM_16", format="WAV") as converted,
         ):
             for block in recording.blocks(BLOCK_S * source.rate, dtype="float32", always_2d=True):
                 last = recording.tell() >= source.frames
@@ -72,3 +73,5 @@ def convert(source: AudioFile, output: Path) -> None:
                 raise UserError(f"{source.path}: cut short, {left / SAMPLE_RATE:.3f} s are missing; repair the file")
     except soundfile.LibsndfileError as error:
         raise UserError(f"{source.path}: cannot read audio: {error}") from None
+    with atomic_write(output, "wb") as stream:
+        stream.write(encoded.getbuffer())

@@ -1,17 +1,19 @@
-"""Average epochs of an ASR model and print its word error rate on dev, by greedy CTC search."""
+"""Average epochs of an ASR model and print its error rate on dev, by greedy CTC search."""
 
 import json
 from itertools import groupby
 from pathlib import Path
 
 from espnet_jobs import limit_threads
-from kaldi_dir import SOURCE_TEXT, validate
+from kaldi_dir import source_lang, source_text, validate
 from step import Step, say
 
 from espnet_ext.audio.reader import Recording
 from espnet_ext.bin import average_checkpoints
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.lock import locked
+from espnet_ext.log.units import split_units, uses_characters
 
 BATCH = 16
 
@@ -38,11 +40,11 @@ def greedy_ctc(model_dir: Path, wavs: list[str]) -> list[str]:
     return texts
 
 
-def word_error_rate(references: list[str], hypotheses: list[str]) -> float:
-    """Edits over reference words, in percent."""
+def error_rate(references: list[str], hypotheses: list[str], lang: str) -> float:
+    """Edits over reference units (words, or characters for languages without spaces), in percent."""
     import editdistance
 
-    pairs = [(r.split(), h.split()) for r, h in zip(references, hypotheses, strict=True)]
+    pairs = [(split_units(r, lang), split_units(h, lang)) for r, h in zip(references, hypotheses, strict=True)]
     return 100 * sum(editdistance.eval(r, h) for r, h in pairs) / sum(len(r) for r, _ in pairs)
 
 
@@ -57,27 +59,33 @@ def get_parser() -> ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write model.pth and dev_wer.json into the training directory, and print the rate."""
+    """Average unless that is done, and print the rate."""
     args = get_parser().parse_args(argv)
     validate(args.dump)
     epochs = average_checkpoints.chosen_epochs(args.model_dir, args.last, args.around_best)
-    inputs = [args.model_dir / "config.yaml", *epochs, args.dump / "wav.scp", args.dump / SOURCE_TEXT]
+    metric = "CER" if uses_characters(source_lang(args.dump)) else "WER"
+    inputs = [args.model_dir / "config.yaml", *epochs, args.dump / "wav.scp", args.dump / source_text(args.dump)]
     model, output = args.model_dir / "model.pth", args.model_dir / "dev_wer.json"
     step = Step(args.model_dir / ".average.done", {}, inputs)
-    if step.is_done(model):
-        wer = json.loads(output.read_text(encoding="utf-8"))["WER"]
-    else:
-        limit_threads(args.nj)
-        import espnet_ext.quiet_import  # noqa: F401 - before ESPnet
+    with locked(args.model_dir):
+        if not step.is_done(model):
+            limit_threads(args.nj)
+            write_model(args.model_dir, epochs, args.dump, metric)
+            step.finish([model, output])
+    rate = json.loads(output.read_text(encoding="utf-8"))[metric]
+    say(f"{args.model_dir.name}: {metric} {rate:.1f} % on {args.dump.name} (greedy CTC)")
 
-        average_checkpoints.write_average(epochs, model)
-        references = read_table(args.dump / SOURCE_TEXT)
-        hypotheses = greedy_ctc(args.model_dir, list(read_table(args.dump / "wav.scp").values()))
-        wer = word_error_rate(list(references.values()), hypotheses)
-        with atomic_write(output) as stream:
-            json.dump({"WER": wer, "search": "greedy CTC", "utterances": len(references)}, stream)
-        step.finish([model, output])
-    say(f"{args.model_dir.name}: WER {wer:.1f} % on {args.dump.name} (greedy CTC)")
+
+def write_model(directory: Path, epochs: list[Path], dump: Path, metric: str) -> None:
+    """Write model.pth, and its error rate on a dumped directory into dev_wer.json."""
+    import espnet_ext.quiet_import  # noqa: F401 - before ESPnet
+
+    average_checkpoints.write_average(epochs, directory / "model.pth")
+    references = read_table(dump / source_text(dump))
+    hypotheses = greedy_ctc(directory, list(read_table(dump / "wav.scp").values()))
+    rate = error_rate(list(references.values()), hypotheses, source_lang(dump))
+    with atomic_write(directory / "dev_wer.json") as stream:
+        json.dump({metric: rate, "search": "greedy CTC", "utterances": len(references)}, stream)
 
 
 if __name__ == "__main__":

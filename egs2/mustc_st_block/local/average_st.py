@@ -4,6 +4,7 @@ That epoch is the last one for `--last`, the best one for `--around_best`.
 """
 
 import json
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from step import Step, say
 from espnet_ext.bin import average_checkpoints
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.files import atomic_write, read_lines, read_table
+from espnet_ext.lock import locked
 
 LARGEST_FALL = 1.0
 
@@ -57,10 +59,18 @@ def main(argv: list[str] | None = None) -> None:
     chosen = range(0, count, -(-count // args.utterances))
     wavs = [list(read_table(args.dump / "wav.scp").values())[i] for i in chosen]
     references = [list(read_table(args.dump / target_text(args.tgt_lang), True).values())[i] for i in chosen]
+    limit_threads(1)
+    with ExitStack() as locks:
+        for model_dir in args.model_dirs:
+            locks.enter_context(locked(model_dir))
+        average_all(args, wavs, references)
+
+
+def average_all(args: object, wavs: list[str], references: list[str]) -> None:
+    """Average what is not done, translate dev with each mean and one epoch each, and say what averaging does."""
     single = "last" if args.around_best is None else "best"
     steps: dict[Path, tuple[Step, list[str]]] = {}
     jobs = []
-    limit_threads(1)
     for model_dir in args.model_dirs:
         epochs = average_checkpoints.chosen_epochs(model_dir, args.last, args.around_best)
         settings = {"wavs": wavs, "references": references, "beam_size": args.beam_size}

@@ -11,6 +11,9 @@ from step import Step, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.files import atomic_write, read_lines, read_table
+from espnet_ext.lock import locked
+
+SPLITS = ("train", "valid")
 
 
 def add_data_options(parser: ArgumentParser) -> None:
@@ -43,7 +46,7 @@ def get_parser() -> ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the jobs, then aggregate what they have written."""
+    """Collect unless that is done."""
     args = get_parser().parse_args(argv)
     data = TrainData(args.task, args.tgt_lang, args.train_dir, args.dev_dir, args.token_dir)
     output = args.output_dir
@@ -51,8 +54,15 @@ def main(argv: list[str] | None = None) -> None:
     config = yaml.safe_load("\n".join(read_lines(args.config)))
     frontend = {key: value for key, value in config.items() if key.startswith("frontend")}
     step = Step(output / ".done", {"task": args.task, **frontend}, data.files())
-    if step.is_done(output):
-        return
+    with locked(output):
+        if not step.is_done(output):
+            collect(args, data, jobs)
+            step.finish(output / split / name for split in SPLITS for name in ("speech_shape", "feats_stats.npz"))
+
+
+def collect(args: object, data: TrainData, jobs: int) -> None:
+    """Run the jobs of parsed options, then aggregate what they have written."""
+    output = args.output_dir
     if jobs < args.nj:
         say(f"{output}: {jobs} utterances are the fewest, so {jobs} jobs instead of {args.nj}")
     shutil.rmtree(output, ignore_errors=True)
@@ -74,7 +84,6 @@ def main(argv: list[str] | None = None) -> None:
     aggregate([option for part in parts for option in ("--input_dir", str(part))] + ["--output_dir", str(output)])
     for part in parts:
         shutil.rmtree(part)
-    step.finish(output / split / name for split in ("train", "valid") for name in ("speech_shape", "feats_stats.npz"))
 
 
 if __name__ == "__main__":

@@ -11,20 +11,20 @@ from functools import partial
 from pathlib import Path
 
 from espnet_jobs import Job, fail, limit_threads, run_jobs
-from kaldi_dir import read_texts, target_text, validate, write_speakers, write_table
-from step import Step, locked, new_directory, say
+from kaldi_dir import read_texts, source_lang, target_text, validate, write_speakers, write_table
+from step import Step, new_directory, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.lock import locked
 
 PREFIX = "kd-"
-SOURCE = "text.tc.en"
-SOURCE_CODE = "eng_Latn"
 CODES = {
     "ar": "arb_Arab",
     "cs": "ces_Latn",
     "de": "deu_Latn",
+    "en": "eng_Latn",
     "es": "spa_Latn",
     "fa": "pes_Arab",
     "fr": "fra_Latn",
@@ -77,7 +77,7 @@ class Translations:
         return found
 
 
-def load(name: str, code: str, precision: str) -> tuple:
+def load(name: str, source_code: str, code: str, precision: str) -> tuple:
     """Model and tokenizer of an NLLB-type checkpoint. Raises UserError when it is none or lacks a language."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the jobs are forked
     import torch
@@ -90,11 +90,11 @@ def load(name: str, code: str, precision: str) -> tuple:
     if not sys.stderr.isatty():
         logging.disable_progress_bar()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, src_lang=SOURCE_CODE)
+        tokenizer = AutoTokenizer.from_pretrained(name, src_lang=source_code)
         model = AutoModelForSeq2SeqLM.from_pretrained(name, dtype=getattr(torch, precision))
     except (OSError, ValueError) as error:
         raise UserError(f"--model {name}: cannot be loaded: {str(error).partition('\n')[0]}") from None
-    for language in (SOURCE_CODE, code):
+    for language in (source_code, code):
         if tokenizer.convert_tokens_to_ids(language) in (None, tokenizer.unk_token_id):
             raise UserError(f"--model {name}: no language code {language}; an NLLB-type model is needed")
     return model.eval(), tokenizer
@@ -133,7 +133,9 @@ def translate_all(sentences: list[str], part: Path, device: str, size: int, mode
             print(len(batch), flush=True)
 
 
-def complete(translations: Translations, sentences: list[str], code: str, args: object) -> dict[str, str | None]:
+def complete(
+    translations: Translations, sentences: list[str], source_code: str, code: str, args: object
+) -> dict[str, str | None]:
     """Translate the sentences that are not translated yet, over the jobs; returns all translations."""
     found = translations.gather()
     waiting = sorted((s for s in sentences if s not in found), key=lambda s: (-len(s), s))
@@ -143,7 +145,7 @@ def complete(translations: Translations, sentences: list[str], code: str, args: 
     say(f"{translations.directory}: {done}/{len(sentences)} sentences are translated")
     jobs = min(args.ngpu or args.nj, len(waiting))
     limit_threads(args.nj // jobs)
-    model, tokenizer = load(args.model, code, "float16" if args.ngpu else "float32")
+    model, tokenizer = load(args.model, source_code, code, "float16" if args.ngpu else "float32")
     call = partial(translate, model, tokenizer, code=code, beam_size=args.beam_size)
     work = []
     for job in range(jobs):
@@ -171,7 +173,7 @@ def write_distilled(dump: Path, output: Path, translations: dict[str, str | None
     A distilled copy has the id and the speaker of its original with the prefix `kd-`, its audio and its source text.
     Raises UserError when no translation is usable.
     """
-    source = read_table(dump / SOURCE)
+    source = read_table(dump / f"text.tc.{source_lang(dump)}")
     left_out = {u: NOT_ENDED for u, text in source.items() if translations[text] is None}
     left_out |= {u: "is empty" for u, text in source.items() if translations[text] == ""}
     copied = [u for u in source if u not in left_out]
@@ -219,27 +221,30 @@ def get_parser() -> ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Translate what is not translated yet, then write the training data."""
     args = get_parser().parse_args(argv)
-    if args.tgt_lang not in CODES:
-        raise UserError(f"--tgt_lang {args.tgt_lang}: no NLLB code known; known are {', '.join(CODES)}")
     validate(args.dump)
-    source = read_table(args.dump / SOURCE)
+    src_lang = source_lang(args.dump)
+    for lang in (src_lang, args.tgt_lang):
+        if lang not in CODES:
+            raise UserError(f"no NLLB code known for language {lang}; known are {', '.join(CODES)}")
+    source = read_table(args.dump / f"text.tc.{src_lang}")
     taken = next((u for u in source if u.startswith(PREFIX)), None)
     if taken is not None:
         raise UserError(f"{args.dump}: utterance {taken} has the prefix of distilled copies; rename it")
-    settings = {"model": args.model, "beam_size": args.beam_size, "tgt_lang": args.tgt_lang}
+    settings = {"model": args.model, "beam_size": args.beam_size, "src_lang": src_lang, "tgt_lang": args.tgt_lang}
     settings["files"] = model_files(args.model)
     config = Path(args.model) / "config.json"
     tables = ["wav.scp", "utt2num_samples", "utt2spk", *read_texts(args.dump)]
     step = Step(args.output_dir / ".done", settings, [config, *(args.dump / name for name in tables)])
-    if step.is_done(args.output_dir):
-        return
     work = args.work_dir / f"{Path(args.model).name}.{Step(args.work_dir, settings, [config]).key[:8]}"
-    with locked(work):
+    with locked(args.output_dir), locked(work):
+        if step.is_done(args.output_dir):
+            return
         work.mkdir(parents=True, exist_ok=True)
-        translations = complete(Translations(work), sorted(set(source.values())), CODES[args.tgt_lang], args)
+        codes = CODES[src_lang], CODES[args.tgt_lang]
+        translations = complete(Translations(work), sorted(set(source.values())), *codes, args)
         with new_directory(args.output_dir) as temporary:
             copied, left_out = write_distilled(args.dump, temporary, translations, args.tgt_lang)
-    step.finish(path for path in args.output_dir.iterdir() if path.is_file())
+        step.finish(path for path in args.output_dir.iterdir() if path.is_file())
     listed = f", {left_out} translations left out (left_out)" if left_out else ""
     say(f"{args.output_dir}: {len(source)} utterances and {copied} distilled copies{listed}")
 

@@ -1,5 +1,6 @@
 """Cut the segments of a data directory into mono 16 kHz audio of their own; can be killed and goes on where it was."""
 
+import io
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -12,12 +13,13 @@ import soundfile
 from audio_files import to_mono_16k
 from kaldi_dir import Segment, read_segments, read_texts, validate, write_speakers, write_table
 from parallel import in_parallel
-from step import Step, locked, say
+from step import Step, say
 
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_lines, read_table
+from espnet_ext.lock import locked
 
 ARCHIVE = "audio.ark"
 INDEX = "index"  # UTTERANCE SAMPLES NAME, where NAME is a value of wav.scp without its directory
@@ -74,7 +76,9 @@ def write_files(audio: Iterable[tuple[str, np.ndarray]], directory: Path, audio_
     """One audio file an utterance; yields lines of the index."""
     for utterance, samples in audio:
         name = f"{utterance}.{audio_format}"
-        soundfile.write(directory / name, samples, SAMPLE_RATE, "PCM_16")
+        encoded = io.BytesIO()  # soundfile hides an error of writing
+        soundfile.write(encoded, samples, SAMPLE_RATE, "PCM_16", format=audio_format)
+        (directory / name).write_bytes(encoded.getbuffer())
         yield f"{utterance} {len(samples)} {name}"
 
 
@@ -107,8 +111,9 @@ def dump_talk(talk: Talk) -> tuple[bool, list[tuple[str, str, str]]]:
             stream.writelines(f"{line}\n" for line in lines)
         shutil.rmtree(talk.directory, ignore_errors=True)
         temporary.rename(talk.directory)
-    except (OSError, soundfile.LibsndfileError) as error:
-        raise UserError(f"{talk.directory}: cannot write audio: {error}") from None
+    except OSError as error:
+        error.filename = str(talk.directory)
+        raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return False, talk.entries()
@@ -169,9 +174,9 @@ def main(argv: list[str] | None = None) -> None:
         raise UserError(f"{data}: has no segments; give a directory of segments, not of talks")
     tables = [data / name for name in ("wav.scp", "segments", "utt2spk", "utt2speed", *read_texts(data))]
     step = Step(output / ".done", {"audio_format": args.audio_format}, tables)
-    if step.is_done(output):
-        return
     with locked(output):
+        if step.is_done(output):
+            return
         step.resume(output)
         dump(data, output, args.audio_format, args.nj)
         tables = [path for path in output.iterdir() if path.is_file() and not path.name.startswith(".")]

@@ -2,21 +2,25 @@
 
 import multiprocessing
 import os
+import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaldi_dir import SOURCE_TEXT, target_text
-from parallel import die_with_parent
+from kaldi_dir import source_text, target_text
+from parallel import die_with
 
 from espnet_ext.audio.reader import is_archive
+from espnet_ext.cli import describe, is_full, print_error
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_table
 
 TAIL_LINES = 15
+USER_ERROR, DISK_FULL = 2, 28  # exit codes of a job
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,9 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").split("\n")[-lines - 1 :]).rstrip()
 
 
-def _child(job: Job) -> None:
-    """Run a job with both output streams in its log; dies with its parent, so that no orphan goes on writing."""
-    die_with_parent()
+def _child(job: Job, parent: int) -> None:
+    """Run a job with both output streams in its log. On a full disk the exit code speaks, the log may not take it."""
+    die_with(parent)
     with open(job.log, "a", encoding="utf-8") as stream:
         os.dup2(stream.fileno(), sys.stdout.fileno())
         os.dup2(stream.fileno(), sys.stderr.fileno())
@@ -43,15 +47,16 @@ def _child(job: Job) -> None:
     try:
         job.run()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        code = 2
+        code = print_error(str(error))
+    except OSError as error:
+        code = DISK_FULL if is_full(error) else print_error(describe(error))
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 1
     except BaseException:  # noqa: BLE001 - the traceback belongs into the log, whatever it is
         traceback.print_exc()
         code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
     os._exit(code)
 
 
@@ -60,15 +65,15 @@ def run_jobs(
     parallel: int,
     on_line: Callable[[Job, str], None] | None = None,
     on_end: Callable[[Job, int], None] | None = None,
-) -> list[Job]:
-    """Run jobs, at most `parallel` at once, and return those that failed.
+) -> dict[Job, int]:
+    """Run jobs, at most `parallel` at once, and return those that failed with their exit codes.
 
     Args:
         on_line: called with every whole line that a job adds to its log.
         on_end: called with a job and its exit code when it ends.
     """
     fork = multiprocessing.get_context("fork")
-    waiting, running, failed = list(jobs), {}, []
+    waiting, running, failed = list(jobs), {}, {}
     while waiting or running:
         while waiting and len(running) < parallel:
             job = waiting.pop(0)
@@ -76,7 +81,7 @@ def run_jobs(
             job.log.touch()
             log = open(job.log, encoding="utf-8", errors="replace")  # noqa: SIM115 - closed when the job ends
             log.seek(0, os.SEEK_END)
-            process = fork.Process(target=_child, args=(job,))
+            process = fork.Process(target=_child, args=(job, os.getpid()))
             process.start()
             running[process] = (job, log)
         time.sleep(0.1)
@@ -91,17 +96,29 @@ def run_jobs(
                 log.close()
                 del running[process]
                 if process.exitcode != 0:
-                    failed.append(job)
+                    failed[job] = process.exitcode
                 if on_end:
                     on_end(job, process.exitcode)
     return failed
 
 
-def fail(jobs: Sequence[Job]) -> None:
-    """Raise UserError that names the failed jobs, after the tail of the first log; nothing when there are none."""
-    if jobs:
-        print(tail(jobs[0].log), file=sys.stderr)
-        raise UserError("; ".join(f"{job.name} failed, see {job.log}" for job in jobs))
+def reason(job: Job, code: int) -> str:
+    """Why a job failed, in a few words."""
+    if code == USER_ERROR:
+        return f"{job.name}: {tail(job.log, 1).removeprefix('error: ')}"
+    if code == DISK_FULL:
+        return f"{job.name}: no space left for its files; make room, then run this again: it goes on where it was"
+    if code < 0:
+        return f"{job.name} was killed by {signal.Signals(-code).name}, see {job.log}"
+    return f"{job.name} failed, see {job.log}"
+
+
+def fail(failed: Mapping[Job, int]) -> None:
+    """Raise UserError that names the failed jobs, if any, after the log's tail of one that ended unexpectedly."""
+    for job in [job for job, code in failed.items() if code not in (USER_ERROR, DISK_FULL)][:1]:
+        print(tail(job.log), file=sys.stderr)
+    if failed:
+        raise UserError("; ".join(reason(job, code) for job, code in failed.items()))
 
 
 def limit_threads(count: int) -> None:
@@ -123,8 +140,8 @@ class TrainData:
     def texts(self) -> dict[str, str]:
         """ESPnet's data name to the table's file name; for `asr` the source text is the target."""
         if self.task == "asr":
-            return {"text": SOURCE_TEXT}
-        return {"text": target_text(self.tgt_lang), "src_text": SOURCE_TEXT}
+            return {"text": source_text(self.train)}
+        return {"text": target_text(self.tgt_lang), "src_text": source_text(self.train)}
 
     def files(self) -> list[Path]:
         """Every file that the training depends on, but for the audio itself."""

@@ -1,7 +1,7 @@
 """The grid of decodes: a yaml list of option combinations, each with every set and the block sizes it is meant for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
@@ -36,6 +36,11 @@ class Decode:
         return f"{self.model_dir.name} {self.system} {self.data.name}"
 
     @property
+    def options(self) -> dict[str, object]:
+        """The options of the configuration that are set."""
+        return {name: value for name, value in asdict(self.config).items() if value is not None}
+
+    @property
     def references(self) -> Path:
         return self.data / target_text(self.config.tgt_lang)
 
@@ -68,12 +73,19 @@ def read_grid(path: Path, tgt_lang: str) -> list[tuple[DecodeConfig, str]]:
 
 
 def plan(
-    grid: Path, exp_dir: Path, data_dir: Path, sets: Sequence[str], blocks: Sequence[int], tgt_lang: str
+    grid: Path,
+    exp_dir: Path,
+    data_dir: Path,
+    sets: Sequence[str],
+    blocks: Sequence[int],
+    tgt_lang: str,
+    src_lang: str = "en",
 ) -> list[Decode]:
     """Every decode of the grid for the trained block sizes, set by set."""
+    pair = f"{src_lang}-{tgt_lang}"
     chosen = {"all": sorted(blocks), "largest": [max(blocks)]}
     return [
-        Decode(exp_dir / f"st_block{block}.en-{tgt_lang}", config, data_dir / f"{name}.en-{tgt_lang}", exp_dir)
+        Decode(exp_dir / f"st_block{block}.{pair}", config, data_dir / f"{name}.{pair}", exp_dir)
         for name in sets
         for config, which in read_grid(grid, tgt_lang)
         for block in chosen[which]
@@ -87,10 +99,11 @@ def add_grid_options(parser: ArgumentParser) -> None:
     parser.add_argument("--data_dir", type=Path, default=Path("data"))
     parser.add_argument("--sets", nargs="+", default=["dev", "tst-COMMON"])
     parser.add_argument("--block_sizes", type=int, nargs="+", required=True, help="block sizes of the trained models")
+    parser.add_argument("--src_lang", default="en")
     parser.add_argument("--tgt_lang", required=True)
     parser.add_argument("--nj", type=int, default=1, help="parallel jobs")
 
 
 def plan_from_args(args: object) -> list[Decode]:
     """The grid of parsed options."""
-    return plan(args.grid, args.exp_dir, args.data_dir, args.sets, args.block_sizes, args.tgt_lang)
+    return plan(args.grid, args.exp_dir, args.data_dir, args.sets, args.block_sizes, args.tgt_lang, args.src_lang)

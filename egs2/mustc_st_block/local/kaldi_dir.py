@@ -7,7 +7,18 @@ from pathlib import Path
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_table
 
-SOURCE_TEXT = "text.lc.rm.en"
+
+def source_lang(directory: Path) -> str:
+    """Source language of a data directory, that of its one table `text.lc.rm.LANG`. Raises UserError without one."""
+    names = sorted(path.name for path in directory.glob("text.lc.rm.*"))
+    if len(names) != 1:
+        raise UserError(f"{directory}: needs one text.lc.rm.LANG, has {' and '.join(names) or 'none'}; run stage 1")
+    return names[0].removeprefix("text.lc.rm.")
+
+
+def source_text(directory: Path) -> str:
+    """Name of a data directory's source text, lower-cased without punctuation."""
+    return f"text.lc.rm.{source_lang(directory)}"
 
 
 def target_text(lang: str) -> str:

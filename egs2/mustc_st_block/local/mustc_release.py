@@ -8,29 +8,29 @@ import zlib
 from pathlib import Path
 from typing import IO
 
-from step import Step, locked, say
+from step import Step, say
 
 from espnet_ext.errors import UserError
+from espnet_ext.lock import locked
 
 SPLITS = ("train", "dev", "tst-COMMON", "tst-HE")
 SUFFIX = ".tar.gz"
 BLOCK = 1 << 20
 
 
-def find_release(mustc_dir: Path, lang: str, unpack_dir: Path) -> Path:
-    """`en-XX/data` in `mustc_dir`, or in its archive, which is unpacked below `unpack_dir`.
+def find_release(mustc_dir: Path, pair: str, unpack_dir: Path) -> Path:
+    """`PAIR/data` (en-de/data) in `mustc_dir`, or in its archive, which is unpacked below `unpack_dir`.
 
     `mustc_dir` may be the archive itself. Raises UserError when there is no release, or more than one archive of it.
     """
-    pair = f"en-{lang}"
     if (mustc_dir / pair / "data").is_dir():
         return mustc_dir / pair / "data"
     archives = [mustc_dir] if mustc_dir.is_file() else sorted(mustc_dir.glob(f"*{pair}{SUFFIX}"))
     if not archives:
         raise UserError(
-            f"no MuST-C release at {mustc_dir / pair / 'data'}: download MUSTC_v1.0_{pair}{SUFFIX} from "
-            "mt.fbk.eu/must-c (licence: CC BY-NC-ND 4.0) and give the directory that holds it, or the unpacked "
-            f"{pair}, as --mustc_dir, or use --corpus mini"
+            f"no corpus in MuST-C's layout at {mustc_dir / pair / 'data'}; for MuST-C download "
+            f"MUSTC_v1.0_{pair}{SUFFIX} from mt.fbk.eu/must-c (licence: CC BY-NC-ND 4.0) and give the directory that "
+            f"holds it, or the unpacked {pair}, as --mustc_dir, or use --corpus mini"
         )
     if len(archives) > 1:
         names = " and ".join(path.name for path in archives)
@@ -63,7 +63,8 @@ def unpack(archive: Path, pair: str, unpack_dir: Path) -> Path:
             shutil.rmtree(partial)
             raise UserError(f"{archive}: damaged or cut short ({error}); download it again") from None
         except OSError as error:
-            raise UserError(f"{archive}: unpacking into {partial} failed: {error.strerror}; run again later") from None
+            error.filename = error.filename or str(partial)
+            raise
         if not files:
             shutil.rmtree(partial)
             raise UserError(f"{archive}: holds no {pair}/data/SPLIT/txt or wav; is it a MuST-C archive?")
@@ -76,7 +77,7 @@ def unpack(archive: Path, pair: str, unpack_dir: Path) -> Path:
 def _extract(archive: Path, pair: str, directory: Path) -> list[str]:
     """Write the release's files that are not there yet; returns the names of all of them.
 
-    Only plain files whose names end in `en-XX/data/SPLIT/{txt,wav}/NAME` are written, whatever else the archive holds.
+    Only plain files whose names end in `PAIR/data/SPLIT/{txt,wav}/NAME` are written, whatever else the archive holds.
     """
     wanted = re.compile(rf"(?:^|/)({pair}/data/(?:{'|'.join(SPLITS)})/(?:txt|wav)/[^/.][^/]*)$")
     names, tenth = [], 0

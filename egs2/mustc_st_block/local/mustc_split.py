@@ -132,8 +132,8 @@ def fit_segment(offset: float, duration: float, recording: AudioFile | None) -> 
 class _Reader:
     """Reads a split; holds what has to be known of the entries before."""
 
-    def __init__(self, release: Path, split: str, lang: str) -> None:
-        self.split, self.lang = split, lang
+    def __init__(self, release: Path, split: str, src: str, tgt: str) -> None:
+        self.split, self.src, self.tgt = split, src, tgt
         self.text_dir, self.wav_dir = release / split / "txt", release / split / "wav"
         self.result = Split()
         self.recordings: dict[str, AudioFile | None] = {}
@@ -146,11 +146,11 @@ class _Reader:
         return f"{self.split}/txt/{self.split}.{suffix}"
 
     def entries(self) -> Iterator[tuple[int, object, str, str]]:
-        """(number, yaml entry, English line, target line). Raises UserError when their numbers differ."""
+        """(number, yaml entry, source line, target line). Raises UserError when their numbers differ."""
         path = self.text_dir / f"{self.split}.yaml"
         entries = read_entries(path)
         texts = []
-        for language in ("en", self.lang):
+        for language in (self.src, self.tgt):
             texts.append(read_raw_lines(self.text_dir / f"{self.split}.{language}"))
             if len(texts[-1]) != len(entries):
                 raise UserError(
@@ -195,7 +195,7 @@ class _Reader:
             self.result.notes.append(Note(self.file("yaml"), number, utterance, "moved", "into its wav", detail))
         self.result.recordings[talk] = recording
         self.result.segments[utterance] = Segment(talk, start, end)
-        for language, line, texts in (("en", source, self.result.source), (self.lang, target, self.result.target)):
+        for language, line, texts in ((self.src, source, self.result.source), (self.tgt, target, self.result.target)):
             texts[utterance] = clean(line)
             if texts[utterance] != line:
                 what = [Note(self.file(language), number, utterance, "changed", change) for change in changes(line)]
@@ -204,9 +204,9 @@ class _Reader:
                 self.result.notes.append(Note(self.file(language), number, utterance, "kept", "empty text"))
 
 
-def read_split(release: Path, split: str, lang: str) -> Split:
-    """Read one split of `en-XX/data`. Raises UserError for a count mismatch, or a bad segment outside train."""
-    reader = _Reader(release, split, lang)
+def read_split(release: Path, split: str, src: str, tgt: str) -> Split:
+    """Read one split of `SRC-TGT/data`. Raises UserError for a count mismatch, or a bad segment outside train."""
+    reader = _Reader(release, split, src, tgt)
     for line in reader.entries():
         reader.read(*line)
     if not reader.result.segments:

@@ -2,6 +2,7 @@
 
 import ctypes
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -14,13 +15,15 @@ from espnet_ext.errors import UserError
 PR_SET_PDEATHSIG = 1
 
 
-def die_with_parent() -> None:
-    """Let this process be killed when its parent ends, so that no orphan goes on writing."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with(parent: int, number: int = signal.SIGKILL) -> None:
+    """Let this process get a signal when its parent, of this id, ends, so that no orphan goes on writing."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
 
 
-def _begin_child() -> None:
-    die_with_parent()
+def _begin_child(parent: int) -> None:
+    die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is the parent's
 
 
@@ -33,11 +36,11 @@ def in_parallel[I, R](function: Callable[[I], R], items: Sequence[I], nj: int, n
     jobs = min(nj, len(items))
     if jobs < nj:
         say(f"{len(items)} {name}, so {jobs} jobs instead of {nj}")
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin_child)
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin_child, (os.getpid(),))
     try:
         for future in as_completed([pool.submit(function, item) for item in items]):
             yield future.result()
     except BrokenProcessPool:
-        raise UserError("a job was killed, perhaps for memory; run again, with a smaller --nj") from None
+        raise UserError("a job was killed by SIGKILL; run this again, with less --nj if memory is short") from None
     finally:
         pool.shutdown(cancel_futures=True)

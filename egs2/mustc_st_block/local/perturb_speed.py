@@ -9,6 +9,7 @@ from step import Step, new_directory, say
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_table
+from espnet_ext.lock import locked
 
 
 def prefix(factor: float) -> str:
@@ -55,11 +56,12 @@ def main(argv: list[str] | None = None) -> None:
     validate(args.data)
     inputs = [args.data / name for name in ("wav.scp", "segments", "utt2spk", *read_texts(args.data))]
     step = Step(args.output_dir / ".done", {"factors": args.factors}, inputs)
-    if step.is_done(args.output_dir):
-        return
-    with new_directory(args.output_dir) as temporary:
-        count = perturb(args.data, temporary, args.factors)
-    step.finish(path for path in args.output_dir.iterdir() if path.is_file())
+    with locked(args.output_dir):
+        if step.is_done(args.output_dir):
+            return
+        with new_directory(args.output_dir) as temporary:
+            count = perturb(args.data, temporary, args.factors)
+        step.finish(path for path in args.output_dir.iterdir() if path.is_file())
     say(f"{args.output_dir}: {count} utterances at speeds {' '.join(f'{factor:g}' for factor in args.factors)}")
 
 

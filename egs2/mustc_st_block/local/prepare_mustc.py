@@ -6,26 +6,27 @@ from dataclasses import astuple, fields
 from pathlib import Path
 
 from audio_files import AudioFile, convert
-from kaldi_dir import SOURCE_TEXT, target_text, validate, write_speakers, write_table
+from kaldi_dir import target_text, validate, write_speakers, write_table
 from mustc_release import SPLITS, find_release
 from mustc_split import Note, Split, read_split
 from parallel import in_parallel
-from step import Step, locked, new_directory, say
+from step import Step, new_directory, say
 from text_hygiene import lower_without_punctuation
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write
+from espnet_ext.lock import locked
 
 OPTIONAL_SPLITS = ("tst-HE",)
 REPORT = "report.tsv"
 
 
-def write_texts(directory: Path, source: dict[str, str], target: dict[str, str], lang: str) -> None:
+def write_texts(directory: Path, source: dict[str, str], target: dict[str, str], src: str, tgt: str) -> None:
     """Write true-cased source and target and the lower-cased source without punctuation."""
-    write_table(directory / "text.tc.en", source)
-    write_table(directory / target_text(lang), target)
-    write_table(directory / SOURCE_TEXT, {u: lower_without_punctuation(text) for u, text in source.items()})
+    write_table(directory / f"text.tc.{src}", source)
+    write_table(directory / target_text(tgt), target)
+    write_table(directory / f"text.lc.rm.{src}", {u: lower_without_punctuation(text) for u, text in source.items()})
 
 
 def write_report(path: Path, notes: list[Note]) -> None:
@@ -35,16 +36,16 @@ def write_report(path: Path, notes: list[Note]) -> None:
         stream.writelines("\t".join(map(str, astuple(note))) + "\n" for note in notes)
 
 
-def write_split(split: Split, directory: Path, wav_scp: dict[str, Path], lang: str) -> None:
+def write_split(split: Split, directory: Path, wav_scp: dict[str, Path], src: str, tgt: str) -> None:
     """Write a segment-level data directory."""
     write_table(directory / "wav.scp", wav_scp)
     write_table(directory / "segments", split.segments)
     write_speakers(directory, {u: segment.recording for u, segment in split.segments.items()})
-    write_texts(directory, split.source, split.target, lang)
+    write_texts(directory, split.source, split.target, src, tgt)
     write_report(directory / REPORT, split.notes)
 
 
-def write_talks(split: Split, directory: Path, wav_scp: dict[str, Path], lang: str) -> None:
+def write_talks(split: Split, directory: Path, wav_scp: dict[str, Path], src: str, tgt: str) -> None:
     """Write a talk-level data directory: one utterance a talk, its text the segments' texts in order of time.
 
     `reference_segments` lists the segments in that order.
@@ -57,7 +58,7 @@ def write_talks(split: Split, directory: Path, wav_scp: dict[str, Path], lang: s
     source, target = ({talk: " ".join(filter(None, parts)) for talk, parts in joined[s].items()} for s in joined)
     write_table(directory / "wav.scp", wav_scp)
     write_speakers(directory, {talk: talk for talk in wav_scp})
-    write_texts(directory, source, target, lang)
+    write_texts(directory, source, target, src, tgt)
     with atomic_write(directory / "reference_segments") as stream:
         stream.writelines(f"{utterance} {segment}\n" for utterance, segment in in_time)
 
@@ -93,35 +94,36 @@ def summary(split: Split, directory: Path) -> None:
         say(f"{directory}: {action}: {', '.join(reasons)} (listed in {REPORT})")
 
 
-def write_directories(splits: dict[str, Split], data_dir: Path, lang: str, nj: int) -> list[Path]:
+def write_directories(splits: dict[str, Split], data_dir: Path, src: str, tgt: str, nj: int) -> list[Path]:
     """Write the directories of all splits and remove those of splits that only an earlier release had."""
     outputs: list[Path] = []
     for name, split in splits.items():
-        directory, talks = data_dir / f"{name}.en-{lang}", data_dir / f"{name}.en-{lang}_talks"
+        directory, talks = data_dir / f"{name}.{src}-{tgt}", data_dir / f"{name}.{src}-{tgt}_talks"
         with new_directory(directory) as temporary:
             if name == "train":
                 wav_scp = {talk: recording.path for talk, recording in split.recordings.items()}
             else:
                 wav_scp = converted(split, directory, temporary, nj)
-            write_split(split, temporary, wav_scp, lang)
+            write_split(split, temporary, wav_scp, src, tgt)
             validate(temporary)
         outputs += [path for path in directory.rglob("*") if path.is_file()]
         if name != "train":
             with new_directory(talks) as temporary:
-                write_talks(split, temporary, wav_scp, lang)
+                write_talks(split, temporary, wav_scp, src, tgt)
                 validate(temporary)
             outputs += talks.iterdir()
         summary(split, directory)
     for name in set(SPLITS) - set(splits):
         for suffix in ("", "_talks"):
-            shutil.rmtree(data_dir / f"{name}.en-{lang}{suffix}", ignore_errors=True)
+            shutil.rmtree(data_dir / f"{name}.{src}-{tgt}{suffix}", ignore_errors=True)
     return outputs
 
 
 def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--mustc_dir", type=Path, required=True, help="holds en-XX/data or MUSTC_*_en-XX.tar.gz")
+    parser.add_argument("--mustc_dir", type=Path, required=True, help="holds SRC-TGT/data or MUSTC_*_SRC-TGT.tar.gz")
+    parser.add_argument("--src_lang", default="en", help="source language")
     parser.add_argument("--tgt_lang", required=True, help="target language, for example de")
     parser.add_argument("--data_dir", type=Path, default=Path("data"), help="where the data directories go")
     parser.add_argument("--unpack_dir", type=Path, default=Path("downloads/mustc"), help="where an archive is unpacked")
@@ -132,20 +134,21 @@ def get_parser() -> ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Read every split first, so that a fault in any of them leaves nothing half-written; then write them."""
     args = get_parser().parse_args(argv)
-    lang = args.tgt_lang
-    if not (lang.isascii() and lang.isalpha() and lang.islower()):
-        raise UserError(f"--tgt_lang {lang!r}: give a language as in the release's en-XX, for example de")
-    release = find_release(args.mustc_dir, lang, args.unpack_dir)
+    src, tgt = args.src_lang, args.tgt_lang
+    for option, lang in (("--src_lang", src), ("--tgt_lang", tgt)):
+        if not (lang.isascii() and lang.isalpha() and lang.islower()):
+            raise UserError(f"{option} {lang!r}: give a language as in the release's SRC-TGT, for example de")
+    pair = f"{src}-{tgt}"
+    release = find_release(args.mustc_dir, pair, args.unpack_dir)
     splits = [split for split in SPLITS if split not in OPTIONAL_SPLITS or (release / split).is_dir()]
-    texts = [release / split / "txt" / f"{split}.{end}" for split in splits for end in ("yaml", "en", lang)]
+    texts = [release / split / "txt" / f"{split}.{end}" for split in splits for end in ("yaml", src, tgt)]
     wavs = {str(wav): wav.stat() for split in splits for wav in sorted((release / split / "wav").glob("*"))}
     settings = {"release": str(release.resolve()), "wavs": [(w, s.st_size, s.st_mtime_ns) for w, s in wavs.items()]}
-    step = Step(args.data_dir / f".prepared.en-{lang}", settings, texts)
-    if step.is_done(f"{args.data_dir}/*.en-{lang}"):
-        return
-    read = {split: read_split(release, split, lang) for split in splits}
-    with locked(args.data_dir / f"prepared.en-{lang}"):
-        step.finish(sorted(write_directories(read, args.data_dir, lang, args.nj)))
+    step = Step(args.data_dir / f".prepared.{pair}", settings, texts)
+    with locked(step.marker):
+        if not step.is_done(f"{args.data_dir}/*.{pair}"):
+            read = {split: read_split(release, split, src, tgt) for split in splits}
+            step.finish(sorted(write_directories(read, args.data_dir, src, tgt, args.nj)))
 
 
 if __name__ == "__main__":

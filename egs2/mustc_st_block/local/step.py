@@ -1,6 +1,5 @@
 """Marks of finished work: a step is done when its settings and inputs are unchanged and its outputs are whole."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -9,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write
 
 
@@ -93,15 +91,3 @@ def new_directory(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
-
-
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Hold a lock beside `directory`. Raises UserError when another process holds it."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with open(directory.with_name(f".{directory.name}.lock"), "w", encoding="utf-8") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{directory}: another run is at work on it; wait for its end or stop it") from None
-        yield

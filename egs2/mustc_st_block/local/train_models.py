@@ -1,22 +1,27 @@
 """Train ESPnet models, several side by side, with a line an epoch; an interrupted training goes on or starts clean."""
 
+import os
 import re
+import subprocess
+import sys
 import time
+import uuid
 import zipfile
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import yaml
 from collect_stats import add_data_options
 from espnet_jobs import Job, TrainData, espnet_command, fail, limit_threads, run_jobs
 from kaldi_dir import validate
-from step import Step, locked, say
+from step import Step, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import read_lines
+from espnet_ext.files import read_lines, whole_save
+from espnet_ext.lock import locked
 
 INIT_PREFIX = "init_param: "
 
@@ -28,7 +33,11 @@ class Training:
     config: Path
     directory: Path
     step: Step
-    settings: dict
+
+    @cached_property
+    def settings(self) -> dict:
+        """The configuration's content."""
+        return yaml.safe_load("\n".join(read_lines(self.config)))
 
     @property
     def name(self) -> str:
@@ -61,32 +70,70 @@ def is_whole(checkpoint: Path) -> bool:
         return False
 
 
+def restore_epoch(training: Training) -> int | None:
+    """The epoch that the checkpoint stands at, with what ESPnet writes after it: the epoch's own file and the links.
+
+    None when the checkpoint or the file of an earlier epoch is broken.
+    """
+    import torch
+    from espnet2.torch_utils.safe_torch_load import safe_torch_load
+    from espnet2.train.reporter import Reporter
+
+    path = training.directory / "checkpoint.pth"
+    if not is_whole(path):
+        return None
+    checkpoint = safe_torch_load(path, map_location="cpu")
+    reporter = Reporter()
+    reporter.load_state_dict(checkpoint["reporter"])
+    epoch = reporter.get_epoch()
+    own = training.directory / f"{epoch}epoch.pth"
+    if not is_whole(own):
+        whole_save(torch.save)(checkpoint["model"], own)
+    links = {"latest.pth": epoch}
+    for phase, key, mode in training.settings["best_model_criterion"]:
+        links[f"{phase}.{key}.best.pth"] = reporter.get_best_epoch(phase, key, mode)
+    for name, target in links.items():
+        (training.directory / name).unlink(missing_ok=True)
+        (training.directory / name).symlink_to(f"{target}epoch.pth")
+    return epoch if all(is_whole(path) for path in training.epochs().values()) else None
+
+
 def prepare_directory(training: Training) -> None:
     """Keep what an interrupted run of the same training has left if all of it is whole; else start clean.
 
     A model that was trained with other settings or data is moved aside, not deleted.
     """
-    directory, checkpoint = training.directory, training.directory / "checkpoint.pth"
-    epochs = training.epochs()
+    directory = training.directory
     if training.step.is_begun(directory):
-        if not checkpoint.exists():
+        if not (directory / "checkpoint.pth").exists():
             return
-        latest = directory / "latest.pth"
-        saved_in_order = latest.exists() and latest.stat().st_mtime >= checkpoint.stat().st_mtime
-        if saved_in_order and all(is_whole(path) for path in (checkpoint, *epochs.values())):
-            say(f"{training.name}: goes on after epoch {max(epochs)}")
+        if epoch := restore_epoch(training):
+            say(f"{training.name}: goes on after epoch {epoch}")
             return
         say(f"{training.name}: the interrupted training left a broken checkpoint, starts anew")
-    elif epochs:
+    elif training.epochs():
         aside = directory.with_name(f"{directory.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
         say(f"{training.name}: settings or data have changed; the model trained before is now {aside}")
         directory.rename(aside)
     training.step.begin(directory)
 
 
-def train(task: str, arguments: list[str], init_param: list[str], directory: Path) -> None:
+def nodes_command(task: str, arguments: list[str], directory: Path) -> list[str]:
+    """One training on all nodes of the Slurm job that this process is in: one process a node, by ESPnet's launcher."""
+    if "SLURM_JOB_ID" not in os.environ:
+        raise UserError("--num_nodes: several nodes need a Slurm job (run.sh --backend slurm)")
+    rendezvous = (directory / f".dist_init.{uuid.uuid4()}").resolve()
+    cpus = os.environ.get("SLURM_CPUS_PER_TASK", "1")  # srun does not take it over from sbatch
+    launch = ["srun", "--export=ALL", f"--cpus-per-task={cpus}", sys.executable, "-m", f"espnet2.bin.{task}_train"]
+    return [*launch, *arguments, "--dist_launcher", "slurm", "--dist_init_method", f"file://{rendezvous}"]
+
+
+def train(task: str, arguments: list[str], init_param: list[str], directory: Path, num_nodes: int) -> None:
     """Count the tensors that `init_param` will load, then train; runs in a process of its own."""
+    import torch
+
     command = espnet_command(task)
+    torch.save = whole_save(torch.save)  # ESPnet writes each checkpoint over the one before
     if init_param:
         from espnet_ext.bin.check_init import count_loaded
 
@@ -95,7 +142,11 @@ def train(task: str, arguments: list[str], init_param: list[str], directory: Pat
             report = count_loaded(item, directory / "config.yaml")
             print(f"{INIT_PREFIX}{item.split(':', 1)[1]}: {report}", flush=True)
         arguments = [*arguments, "--init_param", *init_param]
-    command([*arguments, "--resume", "true"])
+    arguments = [*arguments, "--resume", "true"]
+    if num_nodes == 1:
+        command(arguments)
+    elif code := subprocess.run(nodes_command(task, arguments, directory), check=False).returncode:
+        sys.exit(code)
 
 
 def get_parser() -> ArgumentParser:
@@ -106,12 +157,15 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--model", type=Path, nargs=2, action="append", required=True, metavar=("CONFIG", "DIR"))
     parser.add_argument("--init_param", nargs="+", default=[], help="FILE:SRC:DST[:EXCLUDE] ..., ESPnet's syntax")
     parser.add_argument("--nj", type=int, default=1, help="CPU cores for all models together")
-    parser.add_argument("--ngpu", type=int, default=0, help="GPUs of one model; 0 trains on the CPU")
+    parser.add_argument("--ngpu", type=int, default=0, help="GPUs of one model, on each node; 0 trains on the CPU")
+    parser.add_argument("--num_nodes", type=int, default=1, help="nodes of one model, those of this Slurm job")
     return parser
 
 
 def plan(args: object, data: TrainData) -> list[Training]:
     """The trainings that are not done yet."""
+    if not (args.stats_dir / ".done").is_file():
+        raise UserError(f"{args.stats_dir}: no statistics, or not all of them; run the stage before")
     inputs = [*data.files(), args.stats_dir / "train" / "feats_stats.npz"]
     sources = sorted({Path(item.split(":")[0]) for item in args.init_param})
     for source in sources:
@@ -120,9 +174,8 @@ def plan(args: object, data: TrainData) -> list[Training]:
     inputs += sources
     result = []
     for config, directory in args.model:
-        content = yaml.safe_load("\n".join(read_lines(config)))
         settings = {"task": data.task, "init_param": args.init_param}
-        training = Training(config, directory, Step(directory / ".done", settings, [config, *inputs]), content)
+        training = Training(config, directory, Step(directory / ".done", settings, [config, *inputs]))
         if not training.step.is_done(directory):
             result.append(training)
     return result
@@ -144,18 +197,19 @@ def shared_options(args: object, data: TrainData) -> list[str]:
     return options
 
 
-def gpu_options(settings: dict, gpus: int) -> list[str]:
-    """ESPnet's options for the number of GPUs: a process each, which share the update of one GPU.
+def gpu_options(settings: dict, ngpu: int, num_nodes: int = 1) -> list[str]:
+    """ESPnet's options for `ngpu` GPUs on each node: a process each, which share the update of one GPU.
 
     A configuration says what one GPU holds at once (`batch_bins`) and how many of those make an update (`accum_grad`);
     ESPnet deals `batch_bins` out to all GPUs.
     """
+    gpus = ngpu * num_nodes
     if gpus <= 1:
-        return ["--ngpu", str(gpus)]
+        return ["--ngpu", str(ngpu)]
     update = settings["batch_bins"] * settings["accum_grad"]
     accum_grad = -(-settings["accum_grad"] // gpus)
     options = ["--batch_bins", str(update // accum_grad), "--accum_grad", str(accum_grad)]
-    return ["--ngpu", str(gpus), "--multiprocessing_distributed", "true", *options]
+    return ["--ngpu", str(ngpu), "--multiprocessing_distributed", "true", *options]
 
 
 class Progress:
@@ -203,8 +257,8 @@ def main(argv: list[str] | None = None) -> None:
             locks.enter_context(locked(training.directory))
             prepare_directory(training)
             own = ["--config", str(training.config), "--output_dir", str(training.directory), *options]
-            own += gpu_options(training.settings, args.ngpu)
-            work = partial(train, args.task, own, args.init_param, training.directory)
+            own += gpu_options(training.settings, args.ngpu, args.num_nodes)
+            work = partial(train, args.task, own, args.init_param, training.directory, args.num_nodes)
             jobs[Job(training.name, work, training.directory / "log" / "train.log")] = training
         logs = ", ".join(str(job.log) for job in jobs)
         say(f"training on {data.train}, {parallel} at a time; logs: {logs}")
