@@ -31,7 +31,8 @@ help_message="Usage: $0 [--corpus ${corpora// /|}] [options]
   --stage N --stop_stage M  run stages N to M [1 to 13; from 14 on that stage alone]
   --tgt_lang \"LANG ...\"     target languages [${tgt_lang}]
   --block_sizes \"20 32 40\"  encoder block sizes in frames of 40 ms, one model each [${block_sizes}]
-  --systems \"block offline\"  families of systems: contextual block encoders, full-context Conformer [${systems}]
+  --systems \"block offline longform\"  families of systems: contextual block encoders, a full-context Conformer, whole
+                            talks by these models, the block one of the largest block [${systems}]
   --nj N                    processes of one step, on one machine [${nj}]
   --decode_nj N             decoding jobs, which share the utterances [nj]
   --ngpu N                  GPUs of one training, on each node; 0 trains and decodes on the CPU [${ngpu}]
@@ -69,9 +70,7 @@ for block in ${block_sizes}; do
     [ -f "${conf}/train_st_block${block}.yaml" ] || die "--block_sizes ${block}: no ${conf}/train_st_block${block}.yaml"
 done
 for system in ${systems:-none}; do
-    [ -f "${conf}/recipe_${system}.sh" ] || die "--systems ${system}: not available; choose block, offline"
-    ((stop_stage <= 10)) || [ -f "${conf}/grid_${system}.yaml" ] ||
-        die "--systems ${system}: no decoding yet (${conf}/grid_${system}.yaml); give --stop_stage 10"
+    [[ " block offline longform " == *" ${system} "* ]] || die "--systems ${system}: choose block, offline, longform"
 done
 . ./cmd.sh
 . "${conf}/recipe.sh"
@@ -114,6 +113,10 @@ models_of() {
     case $1 in
         block) for block in ${block_sizes}; do echo "block${block}"; done ;;
         offline) echo offline ;;
+        longform) # the model of the largest block, and the full-context one if it is asked for
+            echo "block$(tr ' ' '\n' <<<"${block_sizes}" | sort -n | tail -1)"
+            [[ " ${systems} " != *" offline "* ]] || echo offline
+            ;;
     esac
 }
 
@@ -222,15 +225,22 @@ for lang in ${tgt_lang}; do
                 --nj "${nj}" --ngpu "${ngpu}"
         fi
     fi
-    for system in ${systems}; do
+    for system in ${systems//longform/}; do
         train_family "${system}"
         for name in $(models_of "${system}"); do all_models+=("exp/st_${name}.${pair}"); done
     done
     for system in ${systems}; do
-        # shellcheck disable=SC2206
-        grid=(--grid "${conf}/grid_${system}.yaml" --block_sizes ${block_sizes} --src_lang "${src_lang}"
-            --tgt_lang "${lang}")
+        mapfile -t names < <(models_of "${system}")
+        grid=(--grid "${conf}/grid_${system}.yaml" --models "${names[@]}" --src_lang "${src_lang}" --tgt_lang "${lang}")
         if at_stage 11 "simultaneous decoding of ${pair}, systems ${system}"; then
+            if [ "${system}" = longform ]; then # finds the decoder layer that the policy reads
+                for name in "${names[@]}"; do
+                    ${prep_cmd} "logs/check_attention.${name}.${pair}.log" \
+                        python -m espnet_ext.bin.check_attention --st_train_config "exp/st_${name}.${pair}/config.yaml" \
+                        --st_model_file "exp/st_${name}.${pair}/model.pth" --wav_scp "data/dev.${pair}/wav.scp" \
+                        --segments "data/dev.${pair}/segments" --text "data/dev.${pair}/text.tc.${lang}"
+                done
+            fi
             python local/decode_grid.py "${grid[@]}" --nj "${decode_nj}" --ngpu $((ngpu > 0)) \
                 --cmd "${decode_cmd} --gpu $((ngpu > 0))"
         fi

@@ -9,8 +9,14 @@ from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.checks import check, describe
 from espnet_ext.evaluation.plots import block_figure, policy_figure, tradeoff_figure, write_figure
-from espnet_ext.evaluation.results import COLUMNS, Decode, of_set, read_decodes
-from espnet_ext.evaluation.tables import onlinised_table, operating_table, retranslation_table, systems_table
+from espnet_ext.evaluation.results import COLUMNS, Decode, of_set, read_decodes, talks_of_set
+from espnet_ext.evaluation.tables import (
+    long_form_table,
+    onlinised_table,
+    operating_table,
+    retranslation_table,
+    systems_table,
+)
 from espnet_ext.files import atomic_write
 from espnet_ext.lock import locked
 
@@ -83,6 +89,7 @@ def write_report(args: argparse.Namespace) -> None:
         "table1": retranslation_table(test),
         "table2": operating_table(dev, test, args.latency_target_ms),
         "table3": onlinised_table(test),
+        "longform": long_form_table(talks_of_set(decodes, args.test_set), test),
         "systems": systems_table(test),
         "systems_dev": systems_table(dev),
     }
@@ -116,6 +123,7 @@ def write_report(args: argparse.Namespace) -> None:
             ("table1", "Re-translation and incremental pruning"),
             ("table2", "BWBS and IBWBS at one operating point"),
             ("table3", "Full-context models made simultaneous"),
+            ("longform", "Whole talks"),
             ("systems", f"All systems on {args.test_set}"),
         ) if tables[name].rows),
         "## Missing or incomplete decodes\n",

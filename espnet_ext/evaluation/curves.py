@@ -14,7 +14,7 @@ SEARCH_NAMES = {
     "bwbs_incremental": "BWBS",
     "ibwbs": "IBWBS",
 }
-POLICY_NAMES = {"all": "no policy", "hold_n": "hold-n", "local_agreement": "local agreement"}
+POLICY_NAMES = {"all": "no policy", "hold_n": "hold-n", "local_agreement": "local agreement", "align_att": "AlignAtt"}
 
 
 def search_name(search: str, reliability: bool = True) -> str:

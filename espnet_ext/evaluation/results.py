@@ -14,6 +14,7 @@ from espnet_ext.files import read_lines
 COLUMNS = (
     *("model", "system", "set", "tgt_lang", "block_size", "search", "policy", "hold_n", "la_n", "la_every"),
     *("reliability", "chunk_ms", "beam_size", "BLEU", "chrF", *LATENCY_COLUMNS, "NE", "words_at_end"),
+    *("StreamLAAL", "StreamLAAL_CA", "LongYAAL", "LongYAAL_CA"),
     *("decoder_forwards", "hypothesis_steps", "encoder_frames", "searches", "audio_s", "wall_s", "rtf", "peak_rss_mb"),
     *("n_total", "n_empty", "CA_clock", "BLEU_signature", "policy_args", "variant", "model_dir", "commit", "versions"),
 )
@@ -59,9 +60,16 @@ class Decode:
         return {name: value for name, value in (self.get("variant") or {}).items() if name != "reliability"}
 
     @property
+    def long_form(self) -> bool:
+        """Whether whole talks were decoded."""
+        return "StreamLAAL" in self.scores
+
+    @property
     def policy_value(self) -> int | None:
-        """What the policy is tuned by: n of hold-n and local agreement; None for other policies."""
-        return self.get({"hold_n": "hold_n", "local_agreement": "la_n"}.get(self.policy, ""))
+        """What the policy is tuned by: n of hold-n and local agreement, f of AlignAtt; None for others."""
+        return self.get(
+            {"hold_n": "hold_n", "local_agreement": "la_n", "align_att": "align_att_f"}.get(self.policy, "")
+        )
 
     @property
     def block_size(self) -> int | None:
@@ -111,22 +119,28 @@ def read_decodes(exp_dir: str | Path) -> tuple[list[Decode], list[tuple[str, str
         else:
             model, system, test_set = directory.relative_to(root).parts
             decodes.append(Decode(model, system, test_set, _read(stats, ("search", "policy", "block_size")),
-                                  _read(scores, ("BLEU", "LAAL"))))  # fmt: skip
+                                  _read(scores, ("BLEU", "n_total"))))  # fmt: skip
     return sorted(decodes, key=lambda decode: decode.sort_key), incomplete + _absent(directories, exp_dir)
 
 
 def of_set(decodes: Iterable[Decode], name: str) -> list[Decode]:
-    """The decodes of one set: `tst-COMMON` is `tst-COMMON.en-de` and every other language of it."""
-    return [decode for decode in decodes if name in (decode.set, decode.set.partition(".")[0])]
+    """The decodes of one set's segments: `tst-COMMON` is `tst-COMMON.en-de` and every other language of it."""
+    return [d for d in decodes if name in (d.set, d.set.partition(".")[0]) and not d.long_form]
+
+
+def talks_of_set(decodes: Iterable[Decode], name: str) -> list[Decode]:
+    """The decodes of one set's whole talks."""
+    return [decode for decode in decodes if name == decode.set.partition(".")[0] and decode.long_form]
 
 
 def _absent(directories: Sequence[Path], exp_dir: str | Path) -> list[tuple[str, str]]:
     absent = []
     for model in sorted({path.parent.parent for path in directories}):
-        here = [path for path in directories if path.parent.parent == model]
-        for system, test_set in product(sorted({p.parent for p in here}), sorted({p.name for p in here})):
-            if not (system / test_set).is_dir():
-                absent.append((str((system / test_set).relative_to(exp_dir)), "not decoded"))
+        for talks in (False, True):
+            here = [p for p in directories if p.parent.parent == model and p.name.endswith("_talks") == talks]
+            for system, test_set in product(sorted({p.parent for p in here}), sorted({p.name for p in here})):
+                if not (system / test_set).is_dir():
+                    absent.append((str((system / test_set).relative_to(exp_dir)), "not decoded"))
     return absent
 
 

@@ -167,6 +167,34 @@ def onlinised_table(decodes: Sequence[Decode]) -> Table:
     return table
 
 
+def long_form_table(talks: Sequence[Decode], segmented: Sequence[Decode]) -> Table:
+    """Table 2 of the StreamAtt paper: StreamAtt on whole talks, AlignAtt on their segments as the upper bound."""
+    table = Table(
+        "**StreamAtt.** Whole talks, by what is kept of the past, and AlignAtt on pre-segmented audio beside them "
+        "(LAAL in the place of StreamLAAL). Quality is that of the resegmented text.",
+        ("language", "model", "system", "f", "BLEU", "StreamLAAL (ms)", "StreamLAAL_CA (ms)", "LongYAAL (ms)",
+         "decoder forwards"),
+    )  # fmt: skip
+    rows = []
+    for decode in [*talks, *(d for d in segmented if talks and d.policy == "align_att")]:
+        metric = "StreamLAAL" if decode.long_form else "LAAL"
+        values = (decode.get(name) for name in (metric, f"{metric}_CA", "LongYAAL", "decoder_forwards"))
+        name = _history_name(decode) if decode.long_form else "AlignAtt, segmented audio"
+        place = (str(decode.get("tgt_lang")), decode.model, name, decode.policy_value or 0)
+        rows.append((place, [number(decode.get("BLEU")), *(number(value, 0) for value in values)]))
+    table.rows += [[*map(str, place), *cells] for place, cells in sorted(rows)]
+    return table
+
+
+def _history_name(decode: Decode) -> str:
+    """What a long-form decode keeps, with the options of it that were changed."""
+    kept = dict(decode.further)
+    audio, text = kept.pop("audio_history", "attention"), kept.pop("text_history", "fixed_words")
+    name = "fixed duration (baseline)" if audio == "fixed_duration" else f"StreamAtt, {text.replace('_', ' ')}"
+    hidden = ("long_form", "max_audio_s", "align_att_layer", "chunk_ms")
+    return ", ".join([name, *(f"{option} {value}" for option, value in kept.items() if option not in hidden)])
+
+
 def systems_table(decodes: Sequence[Decode]) -> Table:
     """Every decode with its main scores."""
     table = Table(

@@ -14,7 +14,7 @@ OFFLINE = 91.0
 def decode(exp, model, system, test_set, search, policy, bleu, laal, **changes):
     """One finished and scored decode, as the decoder and score_simul leave it."""
     lang = model.rpartition("-")[2]
-    args = {key: changes.pop(key) for key in ("hold_n", "la_n", "reliability") if key in changes}
+    args = {key: changes.pop(key) for key in ("hold_n", "la_n", "align_att_f", "reliability") if key in changes}
     meta = {
         "system": system,
         "model_dir": f"exp/{model}",
@@ -244,3 +244,25 @@ def test_full_context_models_are_compared_at_the_same_policy_and_step(tmp_path):
         ("560", "IBWBS", "nan"),
     ]
     assert "Full-context models" in (exp / "report" / "report.md").read_text()
+
+
+def test_talks_have_a_table_of_their_own_beside_alignatt_on_segments(tmp_path):
+    exp = experiment(tmp_path)
+    for name in ("dev.en-de", "tst-COMMON.en-de"):
+        decode(exp, "st_block40.en-de", "ibwbs_align_att4", name, "ibwbs", "align_att", 80.0, 2500, align_att_f=4)
+        for history, bleu in (("fixed_words", 70.0), ("punctuation", 72.0)):
+            variant = {"long_form": True} | ({} if history == "fixed_words" else {"text_history": history})
+            made = decode(exp, "st_block40.en-de", f"ibwbs_align_att4_{history}", f"{name}_talks", "ibwbs", "align_att",
+                          bleu, None, align_att_f=4, variant=variant)  # fmt: skip
+            scores = json.loads((made / "score" / "scores.json").read_text())
+            kept = {key: value for key, value in scores.items() if key.removesuffix("_CA") not in ("LAAL", "AL", "AP")}
+            kept |= {"StreamLAAL": 2100, "StreamLAAL_CA": 2200, "LongYAAL": 2050}
+            (made / "score" / "scores.json").write_text(json.dumps(kept))
+    made = report(exp)
+    rows = [(row["system"], row["f"], row["BLEU"], row["StreamLAAL (ms)"]) for row in read_tsv(made / "longform.tsv")]
+    assert rows == [
+        ("AlignAtt, segmented audio", "4", "80.0", "2500"),
+        ("StreamAtt, fixed words", "4", "70.0", "2100"),
+        ("StreamAtt, punctuation", "4", "72.0", "2100"),
+    ]
+    assert "none" in (made / "report.md").read_text().split("Missing or incomplete decodes")[1]

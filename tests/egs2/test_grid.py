@@ -7,8 +7,10 @@ from grid import plan, read_grid
 from espnet_ext.errors import UserError
 
 
-def decodes(blocks, grid=RECIPE / "conf" / "mini" / "grid_block.yaml"):
-    return plan(grid, Path("exp"), Path("data"), ["dev", "tst-COMMON"], blocks, "de")
+def decodes(blocks, family="block"):
+    models = [f"block{block}" for block in blocks] or ["offline"]
+    grid = RECIPE / "conf" / "mini" / f"grid_{family}.yaml"
+    return plan(grid, Path("exp"), Path("data"), ["dev", "tst-COMMON"], models, "de")
 
 
 def test_every_decode_has_its_own_directory():
@@ -28,12 +30,25 @@ def test_policies_are_run_at_the_largest_block():
     }
 
 
+def test_full_context_models_are_decoded_by_their_own_grid():
+    planned = decodes([], "offline")
+    assert {decode.model_dir.name for decode in planned} == {"st_offline.en-de"}
+    assert len({decode.directory for decode in planned}) == len(planned)
+
+
+def test_talks_are_decoded_whole_and_scored_by_segments():
+    talks = [decode for decode in decodes([40], "longform") if decode.config.long_form]
+    assert len(talks) == 2 * 12
+    assert {decode.data.name for decode in talks} == {"dev.en-de_talks", "tst-COMMON.en-de_talks"}
+    assert all(decode.segments is None and decode.model_dir.name == "st_block40.en-de" for decode in talks)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- {search: ibwbs, hold: 3, blocks: all}", "entry 1: hold: unknown option"),
-        ("- {search: ibwbs, blocks: some}", "entry 1: needs `blocks: all`"),
-        ("- {search: best, blocks: all}", "entry 1: search: 'best'"),
+        ("- {search: ibwbs, hold: 3, models: all}", "entry 1: hold: unknown option"),
+        ("- {search: ibwbs, models: some}", "entry 1: needs `models: all`"),
+        ("- {search: best, models: all}", "entry 1: search: 'best'"),
         ("search: ibwbs", "must be a list"),
         ("- [", "not yaml"),
     ],

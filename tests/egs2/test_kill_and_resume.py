@@ -32,7 +32,7 @@ EPOCHS = 2
 KILLED = -9
 EVENTS = (1, 3, 7, 15, 31, 63)
 DATA = ["--tgt_lang", "de", "--train_dir", "dump/train", "--dev_dir", "dump/dev", "--token_dir", "tokens"]
-GRID = ["--grid", "grid.yaml", "--block_sizes", "8", "--tgt_lang", "de", "--sets", "dev", "--nj", "2"]
+GRID = ["--grid", "grid.yaml", "--models", "block8", "--tgt_lang", "de", "--sets", "dev", "--nj", "2"]
 
 
 def bpe(side: str, text: str, lang: str) -> list[str]:
@@ -109,8 +109,8 @@ def recipe(tmp_path_factory):
         config["decoder_conf"] |= {"linear_units": 8, "num_blocks": 1}
         (root / f"{task}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     grid = [
-        {"search": "offline", "blocks": "all"},
-        {"search": "ibwbs", "policy": "hold_n", "hold_n": 2, "blocks": "all"},
+        {"search": "offline", "models": "all"},
+        {"search": "ibwbs", "policy": "hold_n", "hold_n": 2, "models": "all"},
     ]
     (root / "grid.yaml").write_text(yaml.safe_dump(grid))
     with pytest.MonkeyPatch.context() as patch:

@@ -26,11 +26,7 @@ def run_sh(*options, cwd="/"):
         (["--block_sizes", "20 33"], "--block_sizes 33: no conf/mini/train_st_block33.yaml"),
         (["--block_sizes", ""], "--block_sizes is empty"),
         (["--tgt_lang", " "], "--tgt_lang is empty"),
-        (["--systems", "longform"], "--systems longform: not available"),
-        (
-            ["--systems", "offline"],
-            "--systems offline: no decoding yet (conf/mini/grid_offline.yaml); give --stop_stage",
-        ),
+        (["--systems", "block streaming"], "--systems streaming: choose block, offline, longform"),
         (["--average_last", "0"], "--average_last 0 is out of range"),
         (["--average_last", "3", "--average_around_best", "3"], "--average_last and --average_around_best exclude"),
         (["--stage", "14", "--stop_stage", "13"], "--stage 14 is behind --stop_stage 13"),

@@ -33,8 +33,8 @@ def grid(release, prepare, tiny_paths, tmp_path, monkeypatch):
     prepare()
     model = tmp_path / "exp" / "st_block8.en-de"
     shutil.copytree(tiny_paths["st_model_file"].parent, model)
-    (tmp_path / "grid.yaml").write_text("- {search: [ibwbs, bwbs], blocks: all}\n", encoding="utf-8")
-    return ["--grid", "grid.yaml", "--sets", "dev", "--block_sizes", "8", "--tgt_lang", "de"]
+    (tmp_path / "grid.yaml").write_text("- {search: [ibwbs, bwbs], models: all}\n", encoding="utf-8")
+    return ["--grid", "grid.yaml", "--sets", "dev", "--models", "block8", "--tgt_lang", "de"]
 
 
 def decodes():

@@ -280,7 +280,7 @@ def test_every_stage_of_the_mini_recipe_runs_on_slurm(slurm, tmp_path):
     for path in (recipe / "conf" / "mini").glob("train_*.yaml"):
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
         path.write_text(yaml.safe_dump(config | {"max_epoch": 1}), encoding="utf-8")
-    grid = "- {search: [offline, ibwbs], blocks: all}\n"
+    grid = "- {search: [offline, ibwbs], models: all}\n"
     (recipe / "conf" / "mini" / "grid_block.yaml").write_text(grid, encoding="utf-8")
 
     command = shlex.split(documented("./run.sh --corpus mini"))

@@ -48,7 +48,7 @@ def job_command(args: object, jobs: int, log: Path) -> list[str]:
     worker = [sys.executable, str(Path(__file__).with_name("decode_shard.py")), "--job", "JOB", "--nj", str(jobs)]
     for name in ("grid", "exp_dir", "data_dir", "src_lang", "tgt_lang", "ngpu"):
         worker += [f"--{name}", str(getattr(args, name))]
-    worker += ["--sets", *args.sets, "--block_sizes", *map(str, args.block_sizes)]
+    worker += ["--sets", *args.sets, "--models", *args.models]
     return [*shlex.split(args.cmd), f"JOB=1:{jobs}", str(log), *worker]
 
 

@@ -23,12 +23,13 @@ def decode_one(shard: Shard, ngpu: int) -> None:
             "st_train_config": decode.model_dir / "config.yaml",
             "st_model_file": decode.model_dir / "model.pth",
             "data_path_and_name_and_type": f"{decode.data}/wav.scp,speech,sound",
-            "segments": decode.data / "segments",
             "key_file": shard.write_keys(),
             "ref": decode.references,
             "output_dir": shard.directory,
             "ngpu": ngpu,
         }
+        if decode.segments is not None:
+            options["segments"] = decode.segments
         options |= decode.options
         words = [text for name, value in options.items() for text in (f"--{name}", str(value))]
         st_inference_simul.decode(st_inference_simul.get_parser().parse_args(words))

@@ -1,4 +1,4 @@
-"""The grid of decodes: a yaml list of option combinations, each with every set and the block sizes it is meant for."""
+"""The grid of decodes: a yaml list of option combinations, each with every set and the models it is meant for."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,12 +16,30 @@ from espnet_ext.files import read_lines
 
 @dataclass(frozen=True)
 class Decode:
-    """One decode: a model, a configuration, a data directory."""
+    """One decode: a model, a configuration, a data directory with segments.
+
+    In long form the whole talks of the directory are decoded, which lie in the directory beside it.
+    """
 
     model_dir: Path
     config: DecodeConfig
-    data: Path
+    segmented: Path
     exp_dir: Path
+
+    @property
+    def data(self) -> Path:
+        """The directory whose wav.scp is decoded."""
+        return self.segmented.with_name(f"{self.segmented.name}_talks") if self.config.long_form else self.segmented
+
+    @property
+    def segments(self) -> Path | None:
+        """Which parts of the recordings are decoded; None for all of them."""
+        return None if self.config.long_form else self.data / "segments"
+
+    @property
+    def inputs(self) -> list[Path]:
+        """What is decoded, and with what references."""
+        return [self.references, self.data / "wav.scp", *([self.segments] if self.segments else [])]
 
     @property
     def system(self) -> str:
@@ -46,7 +64,7 @@ class Decode:
 
 
 def read_grid(path: Path, tgt_lang: str) -> list[tuple[DecodeConfig, str]]:
-    """Every configuration of the grid and the block sizes (`all`, `largest`) that it is for.
+    """Every configuration of the grid and the models (`all`, `largest`) that it is for.
 
     Raises UserError, naming file and entry, for anything that is not a list of decoding options.
     """
@@ -59,9 +77,9 @@ def read_grid(path: Path, tgt_lang: str) -> list[tuple[DecodeConfig, str]]:
     result = []
     for number, entry in enumerate(entries, start=1):
         where = f"{path}: entry {number}"
-        if not isinstance(entry, dict) or entry.get("blocks") not in ("all", "largest"):
-            raise UserError(f"{where}: needs `blocks: all` or `blocks: largest` beside decoding options")
-        which = entry.pop("blocks")
+        if not isinstance(entry, dict) or entry.get("models") not in ("all", "largest"):
+            raise UserError(f"{where}: needs `models: all` or `models: largest` beside decoding options")
+        which = entry.pop("models")
         options = {key: value if isinstance(value, list) else [value] for key, value in entry.items()}
         for values in product(*options.values()):
             try:
@@ -77,18 +95,19 @@ def plan(
     exp_dir: Path,
     data_dir: Path,
     sets: Sequence[str],
-    blocks: Sequence[int],
+    models: Sequence[str],
     tgt_lang: str,
     src_lang: str = "en",
 ) -> list[Decode]:
-    """Every decode of the grid for the trained block sizes, set by set."""
+    """Every decode of the grid for the trained models (`block20`, `offline`, ...), set by set."""
     pair = f"{src_lang}-{tgt_lang}"
-    chosen = {"all": sorted(blocks), "largest": [max(blocks)]}
+    by_size = sorted(models, key=lambda name: int("".join(filter(str.isdigit, name)) or 0))
+    chosen = {"all": by_size, "largest": by_size[-1:]}
     return [
-        Decode(exp_dir / f"st_block{block}.{pair}", config, data_dir / f"{name}.{pair}", exp_dir)
+        Decode(exp_dir / f"st_{model}.{pair}", config, data_dir / f"{name}.{pair}", exp_dir)
         for name in sets
         for config, which in read_grid(grid, tgt_lang)
-        for block in chosen[which]
+        for model in chosen[which]
     ]
 
 
@@ -98,7 +117,7 @@ def add_grid_options(parser: ArgumentParser) -> None:
     parser.add_argument("--exp_dir", type=Path, default=Path("exp"))
     parser.add_argument("--data_dir", type=Path, default=Path("data"))
     parser.add_argument("--sets", nargs="+", default=["dev", "tst-COMMON"])
-    parser.add_argument("--block_sizes", type=int, nargs="+", required=True, help="block sizes of the trained models")
+    parser.add_argument("--models", nargs="+", required=True, help="the trained models, for example block40")
     parser.add_argument("--src_lang", default="en")
     parser.add_argument("--tgt_lang", required=True)
     parser.add_argument("--nj", type=int, default=1, help="parallel jobs")
@@ -106,4 +125,4 @@ def add_grid_options(parser: ArgumentParser) -> None:
 
 def plan_from_args(args: object) -> list[Decode]:
     """The grid of parsed options."""
-    return plan(args.grid, args.exp_dir, args.data_dir, args.sets, args.block_sizes, args.tgt_lang, args.src_lang)
+    return plan(args.grid, args.exp_dir, args.data_dir, args.sets, args.models, args.tgt_lang, args.src_lang)

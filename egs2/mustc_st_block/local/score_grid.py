@@ -20,6 +20,9 @@ def score_one(decode: Decode) -> None:
         "tgt_lang": decode.config.tgt_lang,
         "output_dir": decode.directory / "score",
     }
+    if decode.config.long_form:
+        options |= {"long_form": True, "segments": decode.segmented / "segments"}
+        options["ref"] = decode.segmented / decode.references.name
     score_simul([text for name, value in options.items() for text in (f"--{name}", str(value))])
 
 
@@ -40,6 +43,7 @@ def main(argv: list[str] | None = None) -> None:
     steps = {}
     for decode in decodes:
         inputs = [decode.directory / "instances.log", decode.directory / "stats.json", decode.references]
+        inputs += [decode.segmented / "segments"] if decode.config.long_form else []
         step = Step(decode.directory / "score" / ".done", {}, inputs)
         if not step.is_done(None):
             steps[decode] = step

@@ -23,9 +23,8 @@ def make_step(decode: Decode) -> Step:
     model = [decode.model_dir / name for name in ("config.yaml", "model.pth")]
     for path in model:
         if not path.is_file():
-            raise UserError(f"{path}: no such model; run stages 9 and 10 for block size of {decode.model_dir.name}")
-    inputs = [*model, decode.references, *(decode.data / name for name in ("wav.scp", "segments"))]
-    return Step(decode.directory / ".done", asdict(decode.config), inputs)
+            raise UserError(f"{path}: no such model; run stages 9 and 10 for {decode.model_dir.name}")
+    return Step(decode.directory / ".done", asdict(decode.config), [*model, *decode.inputs])
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Shard:
 
 def split(decode: Decode, step: Step, jobs: int) -> list[Shard]:
     """The shards of a decode for so many jobs, not more than it has utterances; these are dealt out one by one."""
-    keys = list(read_table(decode.data / "segments"))
+    keys = list(read_table(decode.segments or decode.data / "wav.scp"))
     count = min(jobs, len(keys))
     shards = []
     for number in range(1, count + 1):
@@ -76,7 +75,7 @@ def merge(decode: Decode, step: Step, shards: Sequence[Shard]) -> bool:
     """
     if not all(shard.step.is_done(None) for shard in shards):
         return False
-    recordings = read_recordings(decode.data / "wav.scp", decode.data / "segments")
+    recordings = read_recordings(decode.data / "wav.scp", decode.segments)
     instances = {}
     for shard in shards:
         part = {instance.utt_id: instance for instance in read_instances(shard.directory / "instances.log")}
