@@ -83,9 +83,9 @@ def dumped(release, prepare, tmp_path):
         dump_audio.main(["--data", str(data / name), "--output_dir", str(tmp_path / "org" / name)])
         options = ["--dump", str(tmp_path / "org" / name), "--output_dir", str(tmp_path / "dump" / name)]
         filter_length.main([*options, "--tgt_lang", "de"])
-    for side, name in (("src", "text.lc.rm.en"), ("tgt", "text.tc.de")):
+    for side, lang, name in (("src", "en", "text.lc.rm.en"), ("tgt", "de", "text.tc.de")):
         text = str(tmp_path / "dump" / "train.en-de" / name)
-        options = ["--text", text, "--nbpe", "30", "--hard_vocab_limit", "false"]
+        options = ["--text", text, "--lang", lang, "--nbpe", "30", "--hard_vocab_limit", "false"]
         train_bpe.main([*options, "--output_dir", str(tmp_path / "tokens" / side)])
     return tmp_path
 

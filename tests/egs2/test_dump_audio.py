@@ -10,6 +10,7 @@ import dump_audio
 import filter_length
 import numpy as np
 import perturb_speed
+import prepare_mustc
 import pytest
 import soundfile
 import validate_data_dir
@@ -17,7 +18,9 @@ from conftest import RECIPE
 from espnet2.train.dataset import ESPnetDataset
 from espnet_jobs import TrainData
 from kaldi_dir import validate, write_table
+from killing import file_size_limit, fork
 
+import espnet_ext.cli
 from espnet_ext.audio.reader import read_recordings
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_table
@@ -65,6 +68,35 @@ def test_any_rate_and_channels_become_16_khz_mono(release, prepare, tmp_path, au
     audio = dump(prepare() / "train.en-de", tmp_path / "dump", "--audio_format", audio_format)
     assert audio["ted_00001_00002"].shape == (24000,)
     assert 0.1 < audio["ted_00001_00002"].std() < 0.3
+
+
+def on_a_full_disk(main, *options):
+    """The output of a program that can write no file above 2000 bytes."""
+
+    def work():
+        file_size_limit(2000)
+        espnet_ext.cli.run(lambda: main(list(map(str, options))))
+
+    status, output = fork(work)
+    assert status == 2 and "Traceback" not in output
+    return output.strip().split("\n")[-1]
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+def test_a_full_disk_is_one_line_and_leaves_no_audio(prepare, tmp_path, audio_format):
+    data, output = prepare() / "train.en-de", tmp_path / "dump"
+    said = on_a_full_disk(dump_audio.main, "--data", data, "--output_dir", output, "--audio_format", audio_format)
+    assert said.startswith(f"error: {output}/audio/ted_00001: File too large; make room, then run this again")
+    assert not list((output / "audio").iterdir())
+
+
+def test_so_it_is_when_a_recording_is_converted(release, tmp_path):
+    release.write_wav("dev", "ted_1.wav", 4.0, rate=8000)
+    data = tmp_path / "data"
+    options = ("--mustc_dir", release.root, "--tgt_lang", "de", "--data_dir", data)
+    said = on_a_full_disk(prepare_mustc.main, *options)
+    assert said.startswith("error: ") and "ted_00001.wav: File too large; make room, then run this again" in said
+    assert not list(data.glob("*dev*"))
 
 
 def test_speed_perturbation_shortens_by_its_factor_and_ids_never_collide(prepare, tmp_path):
