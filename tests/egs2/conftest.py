@@ -1,6 +1,7 @@
 """A hand-written MuST-C release, and the recipe's programs on the import path."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+import yaml
 
 RECIPE = Path(__file__).parents[2] / "egs2" / "mustc_st_block"
 sys.path.insert(0, str(RECIPE / "local"))
@@ -49,6 +51,39 @@ class Release:
         (txt / f"{split}.yaml").write_text("".join(f"- {entry}\n" for entry in entries), encoding="utf-8")
         (txt / f"{split}.en").write_text("".join(f"{line}\n" for line in en), encoding="utf-8", newline="")
         (txt / f"{split}.{self.lang}").write_text("".join(f"{line}\n" for line in de), encoding="utf-8", newline="")
+
+
+GRIDS = {
+    "block": "- {search: [offline, ibwbs], models: all}\n",
+    "offline": "- {search: [standard, ibwbs], policy: local_agreement, chunk_ms: 1120, models: all}\n",
+    "longform": "- {search: ibwbs, policy: align_att, long_form: [true, false], align_att_layer: 2, models: all}\n",
+}
+
+
+@pytest.fixture
+def small_recipe(tmp_path):
+    """A copy of the recipe whose mini job takes a minute or two: a few minutes of speech, one epoch, few systems."""
+    root = RECIPE.parents[1]
+    for name in ("espnet_ext", "tools", "pyproject.toml"):
+        (tmp_path / name).symlink_to(root / name)
+    recipe = tmp_path / "egs2" / "mustc_st_block"
+    ignored = shutil.ignore_patterns("downloads", "data", "dump", "exp", "logs", "__pycache__")
+    shutil.copytree(RECIPE, recipe, ignore=ignored)
+    program = recipe / "local" / "make_mini_corpus.py"
+    text = program.read_text(encoding="utf-8")
+    assert "default=3.0" in text and "default=12" in text
+    program.write_text(text.replace("default=3.0", "default=0.3").replace("default=12", "default=2"), encoding="utf-8")
+    mini = recipe / "conf" / "mini"
+    for path in mini.glob("train_*.yaml"):
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        path.write_text(yaml.safe_dump(config | {"max_epoch": 1}), encoding="utf-8")
+    for path in mini.glob("recipe*.sh"):
+        small = "nbpe_src=100\nnbpe_tgt=100\naverage_last=1\naverage_around_best=\n"
+        family = small if "block" in path.name else small.replace("last=1", "last=").replace("best=", "best=1")
+        path.write_text((family if "_" in path.name else "") + path.read_text(encoding="utf-8"), encoding="utf-8")
+    for family, grid in GRIDS.items():
+        (mini / f"grid_{family}.yaml").write_text(grid, encoding="utf-8")
+    return recipe
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -11,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 from conftest import RECIPE
 
 pytestmark = pytest.mark.slow
@@ -266,29 +264,12 @@ def forgotten(cluster):
     return not cluster.command("squeue", "--noheader", "--states=all")
 
 
-def test_every_stage_of_the_mini_recipe_runs_on_slurm(slurm, tmp_path):
-    """A copy of the recipe with a few minutes of speech, one epoch and two systems."""
-    for name in ("espnet_ext", "tools", "pyproject.toml"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    recipe = tmp_path / "egs2" / "mustc_st_block"
-    ignored = shutil.ignore_patterns("downloads", "data", "dump", "exp", "logs", "__pycache__")
-    shutil.copytree(RECIPE, recipe, ignore=ignored)
-    program = recipe / "local" / "make_mini_corpus.py"
-    text = program.read_text(encoding="utf-8")
-    assert "default=3.0" in text and "default=12" in text
-    program.write_text(text.replace("default=3.0", "default=0.3").replace("default=12", "default=2"), encoding="utf-8")
-    for path in (recipe / "conf" / "mini").glob("train_*.yaml"):
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-        path.write_text(yaml.safe_dump(config | {"max_epoch": 1}), encoding="utf-8")
-    grid = "- {search: [offline, ibwbs], models: all}\n"
-    (recipe / "conf" / "mini" / "grid_block.yaml").write_text(grid, encoding="utf-8")
-
+def test_every_stage_of_the_mini_recipe_runs_on_slurm(slurm, small_recipe):
     command = shlex.split(documented("./run.sh --corpus mini"))
-    command += ["--average_last", "1", "--nbpe_src", "100", "--nbpe_tgt", "100"]
-    result = subprocess.run(command, cwd=recipe, env=slurm.env, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, cwd=small_recipe, env=slurm.env, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "epoch 1/1" in result.stdout
     assert "8/8  st_block40.en-de ibwbs tst-COMMON.en-de  done" in result.stdout
-    assert (recipe / "exp" / "report" / "results.tsv").is_file()
+    assert (small_recipe / "exp" / "report" / "results.tsv").is_file()
     assert len(set(re.findall(r"slurm: job (\d+)", result.stderr))) > 15
     assert slurm.jobs() == []

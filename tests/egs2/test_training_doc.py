@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "egs2" / "mustc_st_block"
 TEXT = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 
 
-def bash(script):
+def bash(script, recipe=RECIPE):
     return subprocess.run(
-        ["bash", "-euc", script], cwd=RECIPE, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        ["bash", "-euc", script], cwd=recipe, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
 
 
@@ -44,9 +44,16 @@ def test_the_command_for_mustc_lacks_nothing_but_the_corpus():
 
 
 @pytest.mark.slow
-def test_the_commands_run(tmp_path):
-    """On the models of the main job; trains the Conformer."""
+def test_all_systems_are_trained_decoded_and_reported_and_the_commands_run(small_recipe):
+    """The Conformer and whole talks too, on a small copy of the recipe; then what docs/training.md tells to type."""
+    systems = "block offline longform"
+    result = bash(f'./run.sh --corpus mini --systems "{systems}"', small_recipe)
+    assert result.returncode == 0, result.stdout + result.stderr
+    report = small_recipe / "exp" / "report"
+    for name in ("table1", "table3", "longform"):
+        assert len((report / f"{name}.tsv").read_text(encoding="utf-8").splitlines()) > 1, name
+    assert "| none" not in (report / "report.md").read_text(encoding="utf-8")
     blocks = "\n".join(re.findall(r"^```bash\n(.*?)^```", TEXT, flags=re.M | re.DOTALL))
-    result = bash(". path.sh\n" + blocks.replace("exp/around_best.pth", str(tmp_path / "model.pth")))
-    assert result.returncode == 0, result.stderr
-    assert (RECIPE / "exp" / "st_offline.en-de" / "model.pth").is_file() and (tmp_path / "model.pth").is_file()
+    result = bash(". ./path.sh\n" + blocks.replace("--around_best 3", "--around_best 1"), small_recipe)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert (small_recipe / "exp" / "around_best.pth").is_file()
