@@ -60,14 +60,14 @@ def test_a_family_differs_in_its_blocks_alone_and_fits_its_asr_model(conf):
             assert asr[key] == models[0][key]
 
 
-def test_every_epoch_is_kept_and_the_annealing_of_mini_ends_with_its_training():
+def test_every_epoch_is_kept_and_the_annealing_of_mini_is_about_as_long_as_its_training():
     for path in (RECIPE / "conf").rglob("train_*.yaml"):
         config = read(path)
         assert config["keep_nbest_models"] >= config["max_epoch"], path
     for path in CONFS["mini"].glob("train_*.yaml"):
         config = read(path)
         assert config["batch_bins"] == 300000
-        assert config["scheduler_conf"]["max_steps"] == UPDATES * config["max_epoch"], path
+        assert 1 <= config["scheduler_conf"]["max_steps"] / (UPDATES * config["max_epoch"]) <= 1.2, path
 
 
 def test_the_papers_models():

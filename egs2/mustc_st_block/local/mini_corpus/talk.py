@@ -112,8 +112,8 @@ def _say(pieces: Sequence[Piece], voice: Voice, level: float, tape: Tape, rng: R
 def segments(talk: Talk, groups: Sequence[Sequence[Unit]]) -> list[Segment]:
     """The lines of the corpus, in order: most are one sentence.
 
-    In train a third hold several sentences or begin or end inside one; in the other sets about a fourth hold two. A
-    noise is a line of its own in train, or the end of a sentence's line.
+    In train a third hold several sentences or begin or end inside one; in the other sets a few hold two. A noise is a
+    line of its own in train, or the end of a sentence's line.
     """
     rng = Random(f"{talk.seed} segments {talk.number}")
     lines: list[list[Unit]] = []
@@ -137,7 +137,7 @@ def _cut(rng: Random, groups: Sequence[Sequence[Unit]], train: bool) -> tuple[in
         return 1, [first]
     taken, lines = 1, [first]
     if not train:
-        if draw < 0.3:
+        if draw < 0.06:
             taken, lines = 2, [first + second]
     elif draw < 0.12:
         taken, lines = 3, [first + second + third]
