@@ -40,7 +40,7 @@ def grid(release, prepare, tiny_paths, tmp_path, monkeypatch):
 def decodes():
     from pathlib import Path
 
-    return plan(Path("grid.yaml"), Path("exp"), Path("data"), ["dev"], [8], "de")
+    return plan(Path("grid.yaml"), Path("exp"), Path("data"), ["dev"], ["block8"], "de")
 
 
 def merge_all(jobs):
