@@ -62,7 +62,9 @@ def split(decode: Decode, step: Step, jobs: int) -> list[Shard]:
 
 
 def keep_only(decode: Decode, shards: Sequence[Shard]) -> None:
-    """Remove the shards of a run with another number of jobs."""
+    """Remove the shards of a run with another number of jobs, and what a killed merge has left half-written."""
+    for leftover in decode.directory.glob(".*.tmp"):
+        leftover.unlink()
     for path in (decode.directory / "shards").glob("*-of-*"):
         if path.is_dir() and path not in [shard.directory for shard in shards]:
             shutil.rmtree(path)
