@@ -255,8 +255,8 @@ class SimulSession:
         trim = self.history.trim(words, frames)
         if not trim.tokens and not trim.frames:
             return
-        if trim.capped:
-            logging.info("%s: %.1f s: more than max_audio_s, the oldest audio is dropped", self.name, audio_ms / 1000)
+        if trim.capped and trim.tokens:
+            logging.info("%s: %.1f s: max_audio_s cuts words from the history", self.name, audio_ms / 1000)
         if trim.tokens > self.emitter.released:
             self._release(tokens[: trim.tokens], True, audio_ms)
         self.emitter.released -= trim.tokens

@@ -39,6 +39,10 @@ class SessionPool:
         """`SimulSession.push` for each session. The result of one that fails is its exception; the others go on."""
         return self._run(samples, lambda session: session.start_push(samples[session]))
 
+    def flush(self, sessions: Iterable[SimulSession]) -> dict[SimulSession, Update | Exception]:
+        """`SimulSession.flush` for each session, failures as in `push`."""
+        return self._run(sessions, SimulSession.start_flush)
+
     def finish(self, sessions: Iterable[SimulSession]) -> dict[SimulSession, Update | Exception]:
         """`SimulSession.finish` for each session, failures as in `push`."""
         return self._run(sessions, SimulSession.start_finish)

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
             ["--segments", "60", "--talks", "3", "--long_segments", "40"],
             {"stage1_s", "stage3_mb_long"},
         ),
+        ("long_form", ["--minutes", "1.5", "--align_att_layer", "2"], {"rss_growth", "step_growth", "bleu"}),
         ("end_to_end", ["--runs", "1", "--utterances", "2"], {"ratio_mini", "ratio_30s", "ratio_30s_search"}),
     ],
 )

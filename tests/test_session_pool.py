@@ -35,7 +35,8 @@ def test_the_text_is_that_of_each_session_alone(tiny, speech):
         updates = pool.push(cuts)
         assert list(updates) == sessions
         assert all(isinstance(update, Update) for update in updates.values())
-    pool.finish(sessions)
+    ended = pool.finish(sessions)
+    assert all(update.final for update in ended.values())
     for session, options, audio in zip(sessions, OPTIONS, streams, strict=True):
         assert session.finished
         outcome = (session.text, session.delays, [step.forwards for step in session.steps])
@@ -73,6 +74,19 @@ def test_a_failure_of_a_shared_call_ends_only_the_session_at_fault(tiny, speech,
     assert str(results[broken]) == "no more frames"
     pool.finish([good])
     assert good.text == alone(tiny, dict(policy="hold_n", hold_n=1), audio, len(audio))[0]
+
+
+def test_a_flush_of_one_leaves_the_others_as_they_are(tiny, speech):
+    pool = SessionPool(tiny)
+    flushed, other = pool.open(policy="hold_n", hold_n=1), pool.open(policy="hold_n", hold_n=1)
+    audio = speech(2.0)
+    pool.push({flushed: audio, other: audio})
+    assert list(pool.flush([flushed])) == [flushed]
+    single = SimulSession(tiny, policy="hold_n", hold_n=1)
+    single.push(audio)
+    assert other.units == single.units and not flushed.finished
+    single.flush()
+    assert flushed.units == single.units
 
 
 def test_a_full_pool_refuses_until_a_place_is_free(tiny):

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from espnet_ext.bin.model_options import (
+    add_input_options,
     add_model_options,
     load_model_from_args,
     named_model,
@@ -40,11 +41,9 @@ def get_parser() -> ArgumentParser:
     """The command's options."""
     parser = ArgumentParser(prog="check_attention", description=__doc__)
     add_model_options(parser)
-    group = parser.add_argument_group("input")
-    group.add_argument("--wav_scp", required=True, help="the audio")
-    group.add_argument("--segments", help="Kaldi segments: use these parts of the recordings")
-    group.add_argument("--text", required=True, help="their translations, by id")
-    group.add_argument("--utterances", type=int, default=20, help="use the first so many")
+    add_input_options(parser)
+    parser.add_argument("--text", required=True, help="translations of the audio, by id")
+    parser.add_argument("--utterances", type=int, default=20, help="use the first so many")
     return parser
 
 
@@ -55,17 +54,14 @@ def memory_of(model: SpeechTranslationModel, samples: np.ndarray) -> torch.Tenso
 
 
 @torch.inference_mode()
-def forced(
-    model: SpeechTranslationModel, memory: torch.Tensor, tokens: Sequence[int]
-) -> tuple[list[np.ndarray], float]:
-    """Each layer's attention `(tokens, T)` when the tokens are forced, and the probability of the end after them."""
+def force(
+    model: SpeechTranslationModel, memory: torch.Tensor, tokens: Sequence[int], layer: int
+) -> tuple[np.ndarray, float]:
+    """A layer's attention `(tokens, T)` when the tokens are forced, and the probability of the end after them."""
     prefix = torch.tensor([model.sos, *tokens], device=memory.device)
-    weights = []
-    for layer in range(1, model.decoder_layers + 1):
-        decoder = model.scorers(["decoder"], layer)["decoder"]
-        scores, _ = decoder.score_prefix(prefix, memory)
-        weights.append(decoder.attention[:-1].cpu().numpy())
-    return weights, float(scores[-1, model.eos].exp())
+    decoder = model.scorers(["decoder"], layer)["decoder"]
+    scores, _ = decoder.score_prefix(prefix, memory)
+    return decoder.attention[:-1].cpu().numpy(), float(scores[-1, model.eos].exp())
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -78,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def check(args: argparse.Namespace) -> None:
     """Measure with parsed options, inside `named_model`."""
-    recordings = select_recordings(args.wav_scp, args.segments, None)[: args.utterances]
+    recordings = select_recordings(args.wav_scp, args.segments, args.key_file)[: args.utterances]
     texts = read_table(args.text)
     for recording in recordings:
         if recording.key not in texts:
@@ -86,15 +82,16 @@ def check(args: argparse.Namespace) -> None:
     model = load_model_from_args(args)
     audio = [recording.read() for recording in recordings]
     tokens = [model.vocabulary.tokens(texts[recording.key]) for recording in recordings]
+    layer_numbers = range(1, model.decoder_layers + 1)
     utterances = []
     for samples, ids in progress(list(zip(audio, tokens, strict=True)), len(audio), "forcing"):
         memory = memory_of(model, samples)
         if len(memory) > 1 and ids:
-            utterances.append(forced(model, memory, ids)[0])
+            utterances.append([force(model, memory, ids, layer)[0] for layer in layer_numbers])
     if not utterances:
         raise UserError(f"{args.wav_scp}: no utterance that is long enough")
     ends = [
-        forced(model, memory_of(model, np.concatenate([first, second])), ids)[1]
+        force(model, memory_of(model, np.concatenate([first, second])), ids, layer=1)[1]
         for (first, second), ids in zip(pairwise(audio), tokens, strict=False)
     ]
     layers = measure(list(zip(*utterances, strict=True)))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.bin.model_options import (
+    add_input_options,
     add_model_options,
     load_model_from_args,
     named_model,
@@ -27,11 +28,8 @@ def get_parser() -> ArgumentParser:
     """The command's options."""
     parser = ArgumentParser(prog="check_chunk_invariance", description=__doc__)
     add_model_options(parser)
-    group = parser.add_argument_group("input")
-    group.add_argument("--wav_scp", required=True, help="the audio")
-    group.add_argument("--segments", help="Kaldi segments: use these parts of the recordings")
-    group.add_argument("--key_file", help="use only the keys in this list")
-    group.add_argument("--cuts_ms", default="16,64,320,1000,all", help="sizes of push in ms; all = at once")
+    add_input_options(parser)
+    parser.add_argument("--cuts_ms", default="16,64,320,1000,all", help="sizes of push in ms; all = at once")
     add_options(parser)
     return parser
 

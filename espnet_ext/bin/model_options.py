@@ -19,8 +19,7 @@ from espnet_ext.model.weights import PRECISIONS
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """`--model`, `--st_train_config`, `--st_model_file`, `--lm_train_config`, `--lm_file`, `--precision`, `--compile`,
-    `--ngpu`."""
+    """The options that name a model and say how it runs."""
     group = parser.add_argument_group("model")
     group.add_argument("--model", help="packed model (.zip), the directory unpacked from it, or a training directory")
     group.add_argument("--st_train_config", help="instead of --model: config.yaml of the trained model")
@@ -36,6 +35,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--compile", type=str2bool, default=False, help="torch.compile the decoder; the first steps take a minute"
     )
     group.add_argument("--ngpu", type=int, default=0, choices=(0, 1), help="1: decode on the GPU")
+
+
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    """The options that name the audio of a check."""
+    group = parser.add_argument_group("input")
+    group.add_argument("--wav_scp", required=True, help="the audio")
+    group.add_argument("--segments", help="Kaldi segments: use these parts of the recordings")
+    group.add_argument("--key_file", help="use only the keys in this list")
 
 
 def set_up_process() -> None:

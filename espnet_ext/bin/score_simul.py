@@ -99,8 +99,8 @@ def print_scores(scores: Mapping[str, object], name: str) -> None:
     """A table on a terminal, one plain line elsewhere."""
     metrics = LONG_FORM_METRICS if "StreamLAAL" in scores else METRICS
     if not sys.stdout.isatty():
-        main = "StreamLAAL" if "StreamLAAL" in scores else "LAAL"
-        shown = ("BLEU", "chrF", main, f"{main}_CA", "words_at_end", "n_total", "n_empty")
+        lag = "StreamLAAL" if "StreamLAAL" in scores else "LAAL"
+        shown = ("BLEU", "chrF", lag, f"{lag}_CA", "words_at_end", "n_total", "n_empty")
         print(name, *(f"{key} {_number(scores[key])}" for key in shown))
         return
     table = Table(title=name, caption=f"ms, but AP; CA: computation-aware, {scores['CA_clock']} clock")
@@ -130,6 +130,9 @@ def _cell(value: object) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Score one decode. Raises UserError on bad input."""
     args = get_parser().parse_args(argv)
+    for option in ("segments", "audio_yaml"):
+        if getattr(args, option) is not None and not args.long_form:
+            raise UserError(f"--{option} is for whole talks: add --long_form")
     log, output_dir = Path(args.instances), Path(args.output_dir)
     meta = read_meta(log, args.tgt_lang)
     instances = read_instances(log, args.tgt_lang)

@@ -195,7 +195,7 @@ def drive_together[T](searches: Sequence[Expansions[T]]) -> list[T | Exception]:
     return results
 
 
-def _expand_or_fail(expansions: Sequence["Expansion"]) -> list[list[Hypothesis] | Exception]:
+def _expand_or_fail(expansions: Sequence[Expansion]) -> list[list[Hypothesis] | Exception]:
     """`expand`; when that fails each expansion alone, and in the place of one that fails its exception."""
     try:
         return expand(expansions)

@@ -150,6 +150,8 @@ def test_simulstream_finds_the_same_stream_laal(files):
 
 
 def test_faults_are_named(files):
+    with pytest.raises(UserError, match="--segments is for whole talks"):
+        run(files, f"--ref={files}/ref", f"--segments={files}/segments", "--long_form=false")
     with pytest.raises(UserError, match="needs --segments or --audio_yaml"):
         run(files, f"--ref={files}/ref")
     (files / "short").write_text("nur eine Zeile\n")
