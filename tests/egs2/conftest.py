@@ -53,10 +53,13 @@ class Release:
         (txt / f"{split}.{self.lang}").write_text("".join(f"{line}\n" for line in de), encoding="utf-8", newline="")
 
 
+# An untrained model puts out tokens up to the cap.
 GRIDS = {
-    "block": "- {search: [offline, ibwbs], models: all}\n",
-    "offline": "- {search: [standard, ibwbs], policy: local_agreement, chunk_ms: 1120, models: all}\n",
-    "longform": "- {search: ibwbs, policy: align_att, long_form: [true, false], align_att_layer: 2, models: all}\n",
+    "block": "- {search: [offline, ibwbs], maxlenratio: 0.2, models: all}\n",
+    "offline": "- {search: [standard, ibwbs], policy: local_agreement, chunk_ms: 1120, maxlenratio: 0.2,"
+    " models: all}\n",
+    "longform": "- {search: ibwbs, policy: align_att, long_form: [true, false], align_att_layer: 2, max_audio_s: 6.0,"
+    " maxlenratio: 0.2, models: all}\n",
 }
 
 

@@ -50,7 +50,7 @@ def test_all_systems_are_trained_decoded_and_reported_and_the_commands_run(small
     result = bash(f'./run.sh --corpus mini --systems "{systems}"', small_recipe)
     assert result.returncode == 0, result.stdout + result.stderr
     report = small_recipe / "exp" / "report"
-    for name in ("table1", "table3", "longform"):
+    for name in ("systems", "table3", "longform"):
         assert len((report / f"{name}.tsv").read_text(encoding="utf-8").splitlines()) > 1, name
     assert "| none" not in (report / "report.md").read_text(encoding="utf-8")
     blocks = "\n".join(re.findall(r"^```bash\n(.*?)^```", TEXT, flags=re.M | re.DOTALL))
