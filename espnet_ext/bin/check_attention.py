@@ -3,8 +3,8 @@
 Reference translations are forced through the decoder. Prints JSON: for each layer how monotonic its peaks are (their
 correlation with the tokens' order) and how sharp (share of the weight near the peak), the layer to use
 (`recommended_layer`, null when none will do), and `p_eos`, the probability of the end symbol at the end of an
-utterance when the audio of the next one follows. Writes the same as attention.json beside the model, where decoding
-finds the layer.
+utterance when the next one follows: in the recording itself where both are segments of one, else after a pause. Writes
+the same as attention.json beside the model, where decoding finds the layer.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from statistics import fmean
 import numpy as np
 import torch
 
+from espnet_ext.audio.reader import SAMPLE_RATE, Recording
 from espnet_ext.bin.model_options import (
     add_input_options,
     add_model_options,
@@ -35,6 +36,8 @@ from espnet_ext.model.espnet_st import ATTENTION_FILE
 from espnet_ext.progress import progress
 
 HIGH_P_EOS = 0.5
+PAUSE_S = 0.5  # between utterances of different recordings
+LONGEST_PAUSE_S = 2.0
 
 
 def get_parser() -> ArgumentParser:
@@ -64,6 +67,13 @@ def force(
     return decoder.attention[:-1].cpu().numpy(), float(scores[-1, model.eos].exp())
 
 
+def read_both(first: Recording, second: Recording) -> np.ndarray:
+    """Samples of two utterances with what lies between them where they follow each other, else with a pause."""
+    if first.source == second.source and first.end is not None and 0 <= second.start - first.end <= LONGEST_PAUSE_S:
+        return Recording(first.key, first.source, first.start, second.end).read()
+    return np.concatenate([first.read(), np.zeros(round(PAUSE_S * SAMPLE_RATE), np.float32), second.read()])
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print and write. Raises UserError for bad input and for a decoder that shows no attention."""
     args = get_parser().parse_args(argv)
@@ -80,19 +90,18 @@ def check(args: argparse.Namespace) -> None:
         if recording.key not in texts:
             raise UserError(f"{args.text}: no translation of {recording.key!r}")
     model = load_model_from_args(args)
-    audio = [recording.read() for recording in recordings]
     tokens = [model.vocabulary.tokens(texts[recording.key]) for recording in recordings]
     layer_numbers = range(1, model.decoder_layers + 1)
     utterances = []
-    for samples, ids in progress(list(zip(audio, tokens, strict=True)), len(audio), "forcing"):
-        memory = memory_of(model, samples)
+    for recording, ids in progress(list(zip(recordings, tokens, strict=True)), len(recordings), "forcing"):
+        memory = memory_of(model, recording.read())
         if len(memory) > 1 and ids:
             utterances.append([force(model, memory, ids, layer)[0] for layer in layer_numbers])
     if not utterances:
         raise UserError(f"{args.wav_scp}: no utterance that is long enough")
     ends = [
-        force(model, memory_of(model, np.concatenate([first, second])), ids, layer=1)[1]
-        for (first, second), ids in zip(pairwise(audio), tokens, strict=False)
+        force(model, memory_of(model, read_both(first, second)), ids, layer=1)[1]
+        for (first, second), ids in zip(pairwise(recordings), tokens, strict=False)
     ]
     layers = measure(list(zip(*utterances, strict=True)))
     report = {

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 import soundfile
 import tiny_model
 
 from espnet_ext import SimulSession, load_model
+from espnet_ext.audio.reader import Recording
 from espnet_ext.bin import check_attention
 from espnet_ext.errors import UserError
 
@@ -33,6 +35,20 @@ def test_every_layer_is_measured_and_the_answer_lies_beside_the_model(data, caps
     assert "AlignAtt and StreamAtt will not work" in printed.err
     assert 0 <= report["p_eos"] <= 1
     assert json.loads((directory / "model" / "attention.json").read_text()) == report
+
+
+def test_utterances_are_joined_as_they_stand_in_their_recording(tmp_path, speech):
+    samples = speech(8.0)
+    soundfile.write(tmp_path / "talk.wav", samples, 16000, subtype="FLOAT")
+    times = [(0.5, 2.0), (2.75, 4.0), (7.0, 8.0)]
+    first, second, third = (
+        Recording(f"u{number}", str(tmp_path / "talk.wav"), *time) for number, time in enumerate(times)
+    )
+    np.testing.assert_array_equal(check_attention.read_both(first, second), samples[8000:64000])
+    pause = np.zeros(8000, np.float32)
+    for one, other in ((second, third), (third, first)):
+        expected = np.concatenate([one.read(), pause, other.read()])
+        np.testing.assert_array_equal(check_attention.read_both(one, other), expected)
 
 
 def test_decoding_uses_the_recommended_layer(data):
