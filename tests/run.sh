@@ -27,23 +27,12 @@ ruff format --check .
 git ls-files '*.sh' .ci/run | xargs shellcheck -x -S warning
 
 echo "== fast tests"
-python -m pytest -m "not slow" "$@"
+python -m pytest -n 2 -m "not slow" "$@"
 
 if [ -n "${all}" ]; then
     echo "== main job: egs2/mustc_st_block/run.sh --corpus mini"
     time egs2/mustc_st_block/run.sh --corpus mini
-    echo "== slow tests: those of the recipe beside the others"
+    echo "== slow tests"
     tools/setup_peers.sh
-    others=(tests/test_*.py)
-    for directory in tests/*/; do
-        [ "${directory}" = tests/egs2/ ] || others+=("${directory}")
-    done
-    log=$(mktemp)
-    trap 'rm -f "${log}"' EXIT
-    python -m pytest -m slow tests/egs2 >"${log}" 2>&1 &
-    code=0
-    python -m pytest -m slow "${others[@]}" || code=$?
-    wait $! || code=$?
-    cat "${log}"
-    exit "${code}"
+    python -m pytest -n 2 --dist loadfile -m slow --durations 20
 fi

@@ -47,7 +47,7 @@ def test_the_command_for_mustc_lacks_nothing_but_the_corpus():
 def test_all_systems_are_trained_decoded_and_reported_and_the_commands_run(small_recipe):
     """The Conformer and whole talks too, on a small copy of the recipe; then what docs/training.md tells to type."""
     systems = "block offline longform"
-    result = bash(f'./run.sh --corpus mini --systems "{systems}"', small_recipe)
+    result = bash(f'./run.sh --corpus mini --block_sizes 40 --systems "{systems}"', small_recipe)
     assert result.returncode == 0, result.stdout + result.stderr
     report = small_recipe / "exp" / "report"
     for name in ("systems", "table3", "longform"):
