@@ -17,6 +17,7 @@ from rich.table import Table
 
 from espnet_ext.cli import ArgumentParser, run, str2bool
 from espnet_ext.errors import UserError
+from espnet_ext.evaluation.comet import comet
 from espnet_ext.evaluation.latency import METRICS
 from espnet_ext.evaluation.long_form import EMPTY_SEGMENTS, LONG_FORM_METRICS, join_talks, score_talks
 from espnet_ext.evaluation.scoring import join_references, score
@@ -55,6 +56,10 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--audio_yaml", help="long form: MuST-C's yaml instead, --ref holds a line a segment")
     parser.add_argument("--empty_segments", choices=EMPTY_SEGMENTS, default="skip", help="long form: or count as 0")
     parser.add_argument("--clip_negative", type=str2bool, default=False, help="long form: no word before its segment")
+    parser.add_argument("--comet_model", help="also COMET, by this checkpoint file or model of the Hugging Face hub")
+    parser.add_argument(
+        "--src", help="source texts for COMET, with the ids of --ref (default: text.tc.en beside --ref)"
+    )
     parser.add_argument("--ca_clock", choices=CLOCKS, default="queue", help="clock of the computation-aware twins")
     return parser
 
@@ -87,6 +92,28 @@ def read_references(args: argparse.Namespace) -> list[Segment]:
     return read_audio_yaml(args.audio_yaml, args.ref)
 
 
+def read_sources(args: argparse.Namespace) -> dict[str, str] | None:
+    """Source texts by id when COMET is asked for. Raises UserError when there are none."""
+    if args.comet_model is None:
+        if args.src is not None:
+            raise UserError("--src is for COMET: add --comet_model")
+        return None
+    path = Path(args.src or Path(args.ref).with_name("text.tc.en"))
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; COMET needs the source texts: --src")
+    return read_table(path, allow_empty=True)
+
+
+def add_comet(scores: dict, rows: Sequence[Mapping[str, object]], sources: Mapping[str, str], model: str) -> None:
+    """Put the COMET score of the rows among the scores. Raises UserError when a source text is missing."""
+    keys = [row.get("utt_id") or row["segment"] for row in rows]
+    for key in keys:
+        if key not in sources:
+            raise UserError(f"--src: no source text of {key!r}")
+    texts = [[row[side] for row in rows] for side in ("prediction", "reference")]
+    scores |= {"COMET": comet([sources[key] for key in keys], *texts, model), "COMET_model": model}
+
+
 def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """A tab-separated file with a header; undefined numbers are `nan`."""
     with atomic_write(path) as stream:
@@ -104,14 +131,15 @@ def print_scores(scores: Mapping[str, object], name: str) -> None:
         print(name, *(f"{key} {_number(scores[key])}" for key in shown))
         return
     table = Table(title=name, caption=f"ms, but AP; CA: computation-aware, {scores['CA_clock']} clock")
-    for column in ("", "plain", "CA", "scored"):
+    for column in ("", "plain", "95 %", "CA", "scored"):
         table.add_column(column, justify="left" if not column else "right")
     for metric in metrics:
-        table.add_row(metric, _number(scores[metric]), _number(scores[f"{metric}_CA"]), str(scores["n_scored"][metric]))
+        aware, count = _number(scores[f"{metric}_CA"]), str(scores["n_scored"][metric])
+        table.add_row(metric, _number(scores[metric]), _interval(scores["CI95"][metric]), aware, count)
     table.add_section()
-    for key in ("BLEU", "chrF", "NE", "words_at_end", "n_total", "n_empty"):
+    for key in ("BLEU", "chrF", "COMET", "NE", "words_at_end", "n_total", "n_empty"):
         if key in scores:
-            table.add_row(key, _number(scores[key]))
+            table.add_row(key, _number(scores[key]), _interval(scores["CI95"].get(key)))
     Console().print(table)
 
 
@@ -119,6 +147,10 @@ def _number(value: float | None) -> str:
     if value is None:
         return "nan"
     return str(value) if isinstance(value, int) else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def _interval(bounds: tuple[float, float] | None) -> str:
+    return "" if bounds is None else " to ".join(map(_number, bounds))
 
 
 def _cell(value: object) -> str:
@@ -133,6 +165,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for option in ("segments", "audio_yaml"):
         if getattr(args, option) is not None and not args.long_form:
             raise UserError(f"--{option} is for whole talks: add --long_form")
+    sources = read_sources(args)
     log, output_dir = Path(args.instances), Path(args.output_dir)
     meta = read_meta(log, args.tgt_lang)
     instances = read_instances(log, args.tgt_lang)
@@ -142,6 +175,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     else:
         pairs = join_references(instances, read_table(args.ref, allow_empty=True), str(log), args.ref)
         scores, rows = score(pairs, args.tgt_lang, args.ca_clock)
+    if sources is not None:
+        add_comet(scores, rows, sources, args.comet_model)
     with locked(output_dir):
         write_rows(output_dir / "per_utt.tsv", rows)
         with atomic_write(output_dir / "scores.json") as stream:

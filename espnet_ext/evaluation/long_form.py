@@ -15,7 +15,7 @@ from omnisteval.scoring import ALScorer, DALScorer, LAALScorer, YAALScorer
 
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.latency import latency
-from espnet_ext.evaluation.quality import quality
+from espnet_ext.evaluation.quality import bleu_interval, mean_interval, quality
 from espnet_ext.evaluation.segmentation import Segment, assign, by_talk, joined
 from espnet_ext.log.clocks import elapsed_times
 from espnet_ext.log.instances import Instance
@@ -60,24 +60,27 @@ def score_talks(
     rows: list[dict[str, object]] = []
     for instance, segments in talks:
         rows += _stream_rows(instance, segments, tgt_lang, clock, clip_negative)
-    scores: dict[str, object] = {
-        **quality([row["prediction"] for row in rows], [row["reference"] for row in rows], tgt_lang)
-    }
+    texts = [row["prediction"] for row in rows], [row["reference"] for row in rows]
+    scores: dict[str, object] = {**quality(*texts, tgt_lang)}
+    intervals = {"BLEU": bleu_interval(*texts, tgt_lang)}
     n_scored = {}
     for name in ("StreamLAAL", "StreamLAAL_CA"):
         values = [row[name] for row in rows if row[name] is not None]
         n_scored[name] = len(values)
         count = len(rows) if empty_segments == "paper" else len(values)
         scores[name] = sum(values) / count if values else None
+        intervals[name] = mean_interval(values + [0.0] * (count - len(values)))
     for name, values in _long_values(talks, tgt_lang, clock).items():
         n_scored[name] = len(values)
         scores[name] = fmean(values) if values else None
+        intervals[name] = mean_interval(values)
     released = [delay >= instance.source_length for instance, _ in talks for delay in instance.delays]
     scores |= {
         "words_at_end": fmean(released) if released else None,
         "punctuation": _marks(instance.prediction for instance, _ in talks),
         "reference_punctuation": _marks(segment.reference for _, segments in talks for segment in segments),
         "CA_clock": clock,
+        "CI95": intervals,
         "empty_segments": empty_segments,
         "clip_negative": clip_negative,
         "n_total": len(rows),

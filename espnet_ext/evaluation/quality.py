@@ -1,16 +1,20 @@
-"""Quality of a whole test set: BLEU and chrF by sacrebleu, normalised erasure of re-translation."""
+"""Quality of a whole test set: BLEU and chrF by sacrebleu, intervals, normalised erasure of re-translation."""
 
 from collections.abc import Sequence
-from functools import cache
 from os.path import commonprefix
 
+import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
+from scipy.stats import bootstrap
 
 from espnet_ext.errors import UserError
 from espnet_ext.log.units import split_units
 
+RESAMPLES = 1000
+SEED = 12345  # sacrebleu's
+Interval = tuple[float, float]
 
-@cache
+
 def _bleu(tgt_lang: str) -> BLEU:
     language = tgt_lang.lower().replace("_", "-").partition("-")[0]
     try:
@@ -34,6 +38,23 @@ def quality(hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str)
         "BLEU_signature": str(bleu.get_signature()),
         "chrF": CHRF().corpus_score(hypotheses, [references]).score,
     }
+
+
+def bleu_interval(hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str) -> Interval | None:
+    """The 95 % interval of `BLEU` by sacrebleu's bootstrap over lines; None for a single line."""
+    if len(hypotheses) < 2:
+        return None
+    score = _bleu(tgt_lang).corpus_score(hypotheses, [references], n_bootstrap=RESAMPLES)
+    return float(score._mean - score._ci), float(score._mean + score._ci)
+
+
+def mean_interval(values: Sequence[float]) -> Interval | None:
+    """The 95 % interval of a mean by bootstrap over the values; None for fewer than two."""
+    if len(values) < 2:
+        return None
+    generator = np.random.default_rng(SEED)
+    found = bootstrap((values,), np.mean, n_resamples=RESAMPLES, method="percentile", rng=generator)
+    return tuple(map(float, found.confidence_interval))
 
 
 def normalized_erasure(texts: Sequence[Sequence[str]], tgt_lang: str) -> float | None:

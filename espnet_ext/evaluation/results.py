@@ -13,7 +13,7 @@ from espnet_ext.files import read_lines
 
 COLUMNS = (
     *("model", "system", "set", "tgt_lang", "block_size", "search", "policy", "hold_n", "la_n", "la_every"),
-    *("reliability", "chunk_ms", "beam_size", "BLEU", "chrF", *LATENCY_COLUMNS, "NE", "words_at_end"),
+    *("reliability", "chunk_ms", "beam_size", "BLEU", "chrF", *LATENCY_COLUMNS, "NE", "words_at_end", "CI95"),
     *("StreamLAAL", "StreamLAAL_CA", "LongYAAL", "LongYAAL_CA"),
     *("decoder_forwards", "hypothesis_steps", "encoder_frames", "searches", "audio_s", "wall_s", "rtf", "peak_rss_mb"),
     *("n_total", "n_empty", "CA_clock", "BLEU_signature", "policy_args", "variant", "model_dir", "commit", "versions"),

@@ -5,7 +5,7 @@ from statistics import fmean
 
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.latency import METRICS, average_token_delay, latency, token_ends
-from espnet_ext.evaluation.quality import normalized_erasure, quality
+from espnet_ext.evaluation.quality import bleu_interval, mean_interval, normalized_erasure, quality
 from espnet_ext.log.clocks import elapsed_times
 from espnet_ext.log.instances import Instance
 from espnet_ext.log.units import clean_text, split_units
@@ -56,7 +56,7 @@ def score(
     """Score joined instances; returns the scores of the set and one row per utterance.
 
     Latencies are means over the utterances where they are defined (`n_scored`, `n_skipped` say how many); `NE` is
-    defined for re-translation only.
+    defined for re-translation only; `CI95` holds 95 % intervals by bootstrap over utterances.
     """
     rows: list[dict[str, object]] = []
     for instance, reference in pairs:
@@ -79,12 +79,17 @@ def score(
     released = [delay >= instance.source_length for instance, _ in pairs for delay in instance.delays]
     revised = [instance for instance, _ in pairs if instance.revisions is not None]
     shown = [[*(revision.text for revision in instance.revisions), instance.prediction] for instance in revised]
+    texts = [row["prediction"] for row in rows], [row["reference"] for row in rows]
     scores: dict[str, object] = {
-        **quality([row["prediction"] for row in rows], [row["reference"] for row in rows], tgt_lang),
+        **quality(*texts, tgt_lang),
         **{name: fmean(values) if values else None for name, values in defined.items()},
         "NE": normalized_erasure(shown, tgt_lang),
         "words_at_end": fmean(released) if released else None,
         "CA_clock": clock,
+        "CI95": {
+            "BLEU": bleu_interval(*texts, tgt_lang),
+            **{name: mean_interval(values) for name, values in defined.items()},
+        },
         "n_total": len(rows),
         "n_empty": sum(not instance.delays for instance, _ in pairs),
         "n_scored": {name: len(values) for name, values in defined.items()},

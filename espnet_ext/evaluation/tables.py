@@ -198,9 +198,10 @@ def _history_name(decode: Decode) -> str:
 def systems_table(decodes: Sequence[Decode]) -> Table:
     """Every decode with its main scores."""
     table = Table(
-        "All systems. Times in ms; CA: computation-aware. Words at end: released when the source had ended.",
-        ("set", "model", "search", "policy", "BLEU", "chrF", "LAAL", "LAAL_CA", "AL", "DAL", "AP", "YAAL", "NE",
-         "words at end (%)", "decoder forwards", "RTF"),
+        "All systems. Times in ms; CA: computation-aware; ±: half the 95 % interval by bootstrap over utterances. "
+        "Words at end: released when the source had ended.",
+        ("set", "model", "search", "policy", "BLEU", "BLEU ±", "chrF", "LAAL", "LAAL ±", "LAAL_CA", "AL", "DAL", "AP",
+         "YAAL", "NE", "words at end (%)", "decoder forwards", "RTF"),
     )  # fmt: skip
     for decode in decodes:
         table.rows.append(
@@ -209,8 +210,12 @@ def systems_table(decodes: Sequence[Decode]) -> Table:
                 decode.model,
                 search_name(decode.search, decode.reliability),
                 policy_and_options(decode),
-                *(number(decode.get(name)) for name in ("BLEU", "chrF")),
-                *(number(decode.get(name), 0) for name in ("LAAL", "LAAL_CA", "AL", "DAL")),
+                number(decode.get("BLEU")),
+                number(_half_width(decode, "BLEU")),
+                number(decode.get("chrF")),
+                number(decode.get("LAAL"), 0),
+                number(_half_width(decode, "LAAL"), 0),
+                *(number(decode.get(name), 0) for name in ("LAAL_CA", "AL", "DAL")),
                 number(decode.get("AP"), 2),
                 number(decode.get("YAAL"), 0),
                 number(decode.get("NE"), 2),
@@ -220,6 +225,12 @@ def systems_table(decodes: Sequence[Decode]) -> Table:
             ]
         )
     return table
+
+
+def _half_width(decode: Decode, metric: str) -> float | None:
+    """Half of the metric's 95 % interval."""
+    interval = (decode.get("CI95") or {}).get(metric)
+    return interval and (interval[1] - interval[0]) / 2
 
 
 def _by_model(decodes: Iterable[Decode]) -> list[list[Decode]]:

@@ -2,7 +2,7 @@ import pytest
 import sacrebleu
 
 from espnet_ext.errors import UserError
-from espnet_ext.evaluation.quality import normalized_erasure, quality
+from espnet_ext.evaluation.quality import bleu_interval, mean_interval, normalized_erasure, quality
 
 REFERENCES = ["Das ist (k)ein gutes Beispiel.", "Zweiter Satz, mit Komma.", ""]
 
@@ -47,3 +47,26 @@ def test_normalised_erasure_counts_what_is_taken_back():
 def test_normalised_erasure_of_nothing_is_undefined():
     assert normalized_erasure([["a", ""]], "de") is None
     assert normalized_erasure([], "de") is None
+
+
+def test_the_interval_of_bleu_holds_the_score_and_is_the_same_every_time():
+    hypotheses = ["Das ist kein Beispiel.", "Zweiter Satz.", "zu viel", "Ein Satz, der stimmt."]
+    references = [*REFERENCES, "Ein Satz, der stimmt."]
+    scores, (low, high) = quality(hypotheses, references, "de"), bleu_interval(hypotheses, references, "de")
+    assert low < scores["BLEU"] < high
+    assert bleu_interval(hypotheses, references, "de") == (low, high)
+    assert quality(hypotheses, references, "de")["BLEU_signature"] == scores["BLEU_signature"]
+
+
+def test_the_interval_of_a_mean_narrows_with_its_values():
+    low, high = mean_interval([1.0, 2.0, 3.0, 4.0])
+    assert 1 < low < 2.5 < high < 4
+    narrow = mean_interval([1.0, 2.0, 3.0, 4.0] * 25)
+    assert low < narrow[0] < 2.5 < narrow[1] < high
+    assert narrow[1] - narrow[0] == pytest.approx((high - low) / 5, rel=0.15)
+    assert mean_interval([7.0, 7.0, 7.0]) == (7.0, 7.0)
+
+
+def test_one_value_has_no_interval():
+    assert mean_interval([3.0]) is mean_interval([]) is None
+    assert bleu_interval(["a"], ["a"], "de") is None
