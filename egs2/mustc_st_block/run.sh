@@ -252,7 +252,9 @@ for lang in ${tgt_lang}; do
 done
 
 if at_stage 13 "report"; then
-    ${prep_cmd} logs/report.log python -m espnet_ext.bin.report_simul --exp_dir exp --output_dir exp/report
+    mustc=$([ "${corpus}" = mustc ] && echo true || echo false)
+    ${prep_cmd} logs/report.log \
+        python -m espnet_ext.bin.report_simul --exp_dir exp --output_dir exp/report --mustc "${mustc}"
 fi
 if at_stage 14 "packed models"; then
     ${prep_cmd} logs/pack.log \

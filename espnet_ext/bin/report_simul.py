@@ -5,10 +5,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from espnet_ext.cli import ArgumentParser, run
+from espnet_ext.cli import ArgumentParser, run, str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.checks import check, describe
 from espnet_ext.evaluation.plots import block_figure, policy_figure, tradeoff_figure, write_figure
+from espnet_ext.evaluation.published import ibwbs_table, streamatt_table
 from espnet_ext.evaluation.results import COLUMNS, Decode, of_set, read_decodes, talks_of_set
 from espnet_ext.evaluation.tables import (
     long_form_table,
@@ -36,6 +37,9 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--test_set", default="tst-COMMON", help="set of the tables and figures")
     parser.add_argument("--dev_set", default="dev", help="set on which operating points are chosen")
     parser.add_argument("--latency_target_ms", type=float, default=2300, help="LAAL of the operating points (table 2)")
+    parser.add_argument(
+        "--mustc", type=str2bool, default=False, help="the decodes are of MuST-C: put them beside the papers' figures"
+    )
     return parser
 
 
@@ -92,6 +96,10 @@ def write_report(args: argparse.Namespace) -> None:
         "longform": long_form_table(talks_of_set(decodes, args.test_set), test),
         "systems": systems_table(test),
         "systems_dev": systems_table(dev),
+        "ibwbs_paper": ibwbs_table(*((dev, test) if args.mustc else ((), ()))),
+        "streamatt_paper": streamatt_table(
+            *(talks_of_set(decodes, name) if args.mustc else () for name in (args.dev_set, args.test_set))
+        ),
     }
     for name, table in tables.items():
         table.write(output / name)
@@ -110,7 +118,8 @@ def write_report(args: argparse.Namespace) -> None:
     claims = describe(records)
     command = (
         f"python -m espnet_ext.bin.report_simul --exp_dir {args.exp_dir} --output_dir {args.output_dir} "
-        f"--test_set {args.test_set} --dev_set {args.dev_set} --latency_target_ms {args.latency_target_ms:g}"
+        f"--test_set {args.test_set} --dev_set {args.dev_set} --latency_target_ms {args.latency_target_ms:g} "
+        f"--mustc {str(args.mustc).lower()}"
     )
     missing = [f"- `{name}`: {reason}" for name, reason in incomplete] or ["- none"]
     sections = [
@@ -125,6 +134,8 @@ def write_report(args: argparse.Namespace) -> None:
             ("table3", "Full-context models made simultaneous"),
             ("longform", "Whole talks"),
             ("systems", f"All systems on {args.test_set}"),
+            ("ibwbs_paper", "Beside the IBWBS paper"),
+            ("streamatt_paper", "Beside the StreamAtt paper"),
         ) if tables[name].rows),
         "## Missing or incomplete decodes\n",
         "\n".join(missing) + "\n",

@@ -27,7 +27,7 @@ class Table:
 
     def markdown(self) -> str:
         """The caption and a table with columns aligned; text to the left, numbers to the right."""
-        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+        widths = [max(2, *map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
         right = [bool(self.rows) and all(_is_number(row[i]) for row in self.rows) for i in range(len(self.header))]
 
         def line(cells: Sequence[str]) -> str:

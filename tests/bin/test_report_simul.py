@@ -266,3 +266,37 @@ def test_talks_have_a_table_of_their_own_beside_alignatt_on_segments(tmp_path):
         ("StreamAtt, punctuation", "4", "72.0", "2100"),
     ]
     assert "none" in (made / "report.md").read_text().split("Missing or incomplete decodes")[1]
+
+
+def add_talks(exp, test_set, system, bleu, laal, f=4, **variant):
+    """A decode of whole talks by the full-context model."""
+    made = decode(exp, "st_offline.en-de", f"{system}_{f}", f"{test_set}.en-de_talks", "ibwbs", "align_att", bleu, None,
+                  align_att_f=f, variant={"long_form": True, "max_audio_s": 15.0} | variant)  # fmt: skip
+    path = made / "score" / "scores.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"StreamLAAL": laal, "StreamLAAL_CA": laal + 100}))
+
+
+def test_the_papers_figures_stand_beside_ours_which_are_empty_unless_they_are_of_mustc(tmp_path):
+    exp = experiment(tmp_path)
+    for name in ("dev", "tst-COMMON"):
+        add_talks(exp, name, "fw", 22.0, 1900)
+        add_talks(exp, name, "p", 21.0, 2000, text_history="punctuation")
+        add_talks(exp, name, "base", 15.0, 3000, audio_history="fixed_duration")
+        add_talks(exp, name, "fw10", 23.0, 2400, n_words=10)
+    made = report(exp)
+    for name in ("ibwbs_paper", "streamatt_paper"):
+        rows = read_tsv(made / f"{name}.tsv")
+        assert rows and all(row[key] == "" for row in rows for key in row if "ours" in key)
+    made = report(exp, "--mustc", "true")
+    rows = read_tsv(made / "streamatt_paper.tsv")
+    shown = [tuple(row.values()) for row in rows if row["BLEU ours"]]
+    assert shown == [
+        ("4", "de", "n_words 10", "4", "23.8", "23.0", "2450", "2400", "3820", "2500"),
+        ("4", "de", "n_words 20", "4", "23.5", "22.0", "1960", "1900", "3280", "2000"),
+        ("6", "de", "baseline", "4", "17.8", "15.0", "3090", "3000", "5030", "3100"),
+        ("6", "de", "StreamAtt, fixed words", "4", "23.0", "22.0", "1810", "1900", "3230", "2000"),
+        ("6", "de", "StreamAtt, punctuation", "4", "22.5", "21.0", "1870", "2000", "3740", "2100"),
+    ]
+    ours = {(row["table"], row["language"]): row["ours"] for row in read_tsv(made / "ibwbs_paper.tsv")}
+    assert ours["1", "de"] == "1.6" and ours["1", "fr"] == ""
+    assert ours["2", "de"] != "" and ours["3", "de"] == ""

@@ -1,0 +1,129 @@
+"""What the two papers report on MuST-C, beside what was measured: its columns stay empty until MuST-C is decoded."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from espnet_ext.evaluation.curves import block_models, select
+from espnet_ext.evaluation.results import Decode
+from espnet_ext.evaluation.tables import Table, closest, number
+from espnet_ext.files import read_lines
+
+STREAMATT = Path(__file__).with_name("published.tsv")
+STREAMATT_LANGUAGES = ("de", "es", "fr", "it", "nl", "pt", "ro", "ru")
+SYSTEMS = {
+    "fixed_duration": "baseline",
+    "fixed_words": "StreamAtt, fixed words",
+    "punctuation": "StreamAtt, punctuation",
+}
+HISTORY = {"fixed_duration": "audio_history", "fixed_words": "text_history", "punctuation": "text_history"}
+# IBWBS paper: (table, language, what is compared, the paper's figure). The text of the paper gives differences.
+IBWBS = (
+    *(("1", lang, "BLEU, re-translation minus incremental BWBS", "0.6 to 0.7") for lang in ("de", "es", "fr")),
+    ("2", "de", "BLEU, IBWBS minus BWBS at LAAL of about 2300 ms", "0.6"),
+    ("2", "es", "BLEU, IBWBS minus BWBS at LAAL of about 2300 ms", "0.9"),
+    ("2", "fr", "BLEU, IBWBS minus BWBS at LAAL of about 2300 ms", "3.6"),
+    ("3", "de", "BLEU, full context, IBWBS minus standard, local agreement at LAAL of about 1700 ms", "6.2"),
+    ("3", "es", "BLEU, full context, IBWBS minus standard, local agreement at LAAL of about 1700 ms", "5.7"),
+    ("3", "fr", "BLEU, full context, IBWBS minus standard, local agreement at LAAL of about 1700 ms", "8.3"),
+    *(("3", lang, "forwards (%), IBWBS against standard, local agreement", "about -20") for lang in ("de", "es", "fr")),
+    *(("4", lang, "forwards (%), IBWBS against standard, hold-n", "-20 to -30") for lang in ("de", "es", "fr")),
+)
+BLOCK_TARGET_MS, FULL_CONTEXT_TARGET_MS = 2300, 1700
+
+
+def ibwbs_table(dev: Sequence[Decode], test: Sequence[Decode]) -> Table:
+    """Tables 1 to 4 of the IBWBS paper as its text sums them up, and the same figures of these decodes."""
+    table = Table(
+        "**IBWBS paper on MuST-C tst-COMMON.** Published figures beside ours; empty: not run yet.",
+        ("table", "language", "figure", "paper", "ours"),
+    )
+    measures: dict[tuple[str, str], Callable[[str], float | None]] = {
+        ("1", "BLEU"): lambda lang: _retranslation_gain(test, lang),
+        ("2", "BLEU"): lambda lang: _block_gain(dev, test, lang),
+        ("3", "BLEU"): lambda lang: _full_context(dev, test, lang, "local_agreement")[0],
+        ("3", "forwards"): lambda lang: _full_context(dev, test, lang, "local_agreement")[1],
+        ("4", "forwards"): lambda lang: _full_context(dev, test, lang, "hold_n")[1],
+    }
+    for number_, lang, figure, paper in IBWBS:
+        kind = "BLEU" if figure.startswith("BLEU") else "forwards"
+        table.rows.append([number_, lang, figure, paper, _shown(measures[number_, kind](lang))])
+    return table
+
+
+def streamatt_table(dev_talks: Sequence[Decode], test_talks: Sequence[Decode]) -> Table:
+    """Tables 2, 4 and 6 of the StreamAtt paper, and the same figures of these decodes; latencies in ms."""
+    table = Table(
+        "**StreamAtt paper on MuST-C.** Published figures beside ours; empty: not run yet. Table 4 is on dev, with "
+        "fixed words; the others are on tst-COMMON.",
+        ("table", "language", "system", "f", "BLEU paper", "BLEU ours", "StreamLAAL paper", "StreamLAAL ours",
+         "StreamLAAL_CA paper", "StreamLAAL_CA ours"),
+    )  # fmt: skip
+    for line in read_lines(STREAMATT)[1:]:
+        number_, lang, system, f, *published = line.split("\t")
+        decodes = dev_talks if number_ == "4" else test_talks
+        languages = STREAMATT_LANGUAGES if lang == "mean" else (lang,)
+        found = [_streamatt(decodes, one, system, int(f)) for one in languages]
+        cells = []
+        for metric, paper, digits in zip(("BLEU", "StreamLAAL", "StreamLAAL_CA"), published, (1, 0, 0), strict=True):
+            values = [decode and decode.get(metric) for decode in found]
+            cells += [paper, _shown(None if None in values else fmean(values), digits)]
+        table.rows.append([number_, lang, SYSTEMS.get(system, system.replace("=", " ")), f, *cells])
+    return table
+
+
+def _shown(value: float | None, digits: int = 1) -> str:
+    return "" if value is None else number(value, digits)
+
+
+def _retranslation_gain(test: Sequence[Decode], lang: str) -> float | None:
+    members = block_models(test).get(lang, [])
+    before, after = (next(iter(select(members, search, "all")), None) for search in ("bwbs", "bwbs_incremental"))
+    return before and after and before.get("BLEU") - after.get("BLEU")
+
+
+def _block_gain(dev: Sequence[Decode], test: Sequence[Decode], lang: str) -> float | None:
+    ours, theirs = (
+        _on_test(closest(select(block_models(dev).get(lang, []), search), BLOCK_TARGET_MS), test)
+        for search in ("ibwbs", "bwbs_incremental")
+    )
+    return ours and theirs and ours.get("BLEU") - theirs.get("BLEU")
+
+
+def _full_context(
+    dev: Sequence[Decode], test: Sequence[Decode], lang: str, policy: str
+) -> tuple[float | None, float | None]:
+    """(BLEU, forwards in per cent) of IBWBS against the standard search, each chosen on dev near the target."""
+    usable = [
+        decode
+        for decode in dev
+        if (decode.block_size, decode.get("tgt_lang"), decode.policy) == (None, lang, policy)
+        and decode.reliability
+        and decode.further.keys() <= {"chunk_ms"}
+    ]
+    ours, theirs = (
+        _on_test(closest([d for d in usable if d.search == search], FULL_CONTEXT_TARGET_MS), test)
+        for search in ("ibwbs", "standard")
+    )
+    if ours is None or theirs is None:
+        return None, None
+    forwards = ours.get("decoder_forwards") / theirs.get("decoder_forwards")
+    return ours.get("BLEU") - theirs.get("BLEU"), 100 * (forwards - 1)
+
+
+def _on_test(chosen: Decode | None, test: Sequence[Decode]) -> Decode | None:
+    return next((d for d in test if chosen and (d.model, d.system) == (chosen.model, chosen.system)), None)
+
+
+def _streamatt(decodes: Sequence[Decode], lang: str, system: str, f: int) -> Decode | None:
+    """The decode of a row of the paper's tables; the full-context model's, as the paper's is, before a block one's."""
+    defaults = {"n_words": 20, "audio_history": "attention", "text_history": "fixed_words"}
+    option, _, value = system.rpartition("=")
+    changed = {"n_words": int(value)} if option else {HISTORY[system]: system}
+    fitting = [
+        decode
+        for decode in decodes
+        if (decode.get("tgt_lang"), decode.policy, decode.policy_value) == (lang, "align_att", f)
+        and {name: decode.further.get(name, default) for name, default in defaults.items()} == defaults | changed
+    ]
+    return min(fitting, key=lambda decode: (decode.block_size is not None, decode.system), default=None)
