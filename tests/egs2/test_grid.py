@@ -38,7 +38,7 @@ def test_full_context_models_are_decoded_by_their_own_grid():
 
 def test_talks_are_decoded_whole_and_scored_by_segments():
     talks = [decode for decode in decodes([40], "longform") if decode.config.long_form]
-    assert len(talks) == 2 * 12
+    assert len(talks) == 2 * 24
     assert {decode.data.name for decode in talks} == {"dev.en-de_talks", "tst-COMMON.en-de_talks"}
     assert all(decode.segments is None and decode.model_dir.name == "st_block40.en-de" for decode in talks)
 
