@@ -8,6 +8,7 @@ from pathlib import Path
 from espnet_ext.cli import ArgumentParser, run, str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.checks import check, describe
+from espnet_ext.evaluation.long_form_plot import long_form_figure
 from espnet_ext.evaluation.plots import block_figure, policy_figure, tradeoff_figure, write_figure
 from espnet_ext.evaluation.published import ibwbs_table, streamatt_table
 from espnet_ext.evaluation.results import COLUMNS, Decode, of_set, read_decodes, talks_of_set
@@ -26,6 +27,7 @@ FIGURES = {
     "figure2a": "Figure 2(a): latency by block size, without a policy.",
     "figure2b": "Figure 2(b): BWBS with incremental pruning and policies.",
     "figure2c": "Figure 2(c): IBWBS and BWBS with policies.",
+    "figure_longform": "StreamAtt paper, Figure 2: whole talks. Numbers beside points are f of AlignAtt.",
 }
 
 
@@ -89,11 +91,12 @@ def write_report(args: argparse.Namespace) -> None:
     if not test:
         raise UserError(f"{args.exp_dir}/decode: no scored decode of the set {args.test_set}, see --test_set")
     write_results(output / "results.tsv", decodes)
+    talks = talks_of_set(decodes, args.test_set)
     tables = {
         "table1": retranslation_table(test),
         "table2": operating_table(dev, test, args.latency_target_ms),
         "table3": onlinised_table(test),
-        "longform": long_form_table(talks_of_set(decodes, args.test_set), test),
+        "longform": long_form_table(talks, test),
         "systems": systems_table(test),
         "systems_dev": systems_table(dev),
         "ibwbs_paper": ibwbs_table(*((dev, test) if args.mustc else ((), ()))),
@@ -109,6 +112,8 @@ def write_report(args: argparse.Namespace) -> None:
         "figure2b": policy_figure(test, ["bwbs_incremental"]),
         "figure2c": policy_figure(test, ["ibwbs", "bwbs_incremental"]),
     }
+    if talks:
+        figures["figure_longform"] = long_form_figure(talks, test)
     for name, figure in figures.items():
         write_figure(figure, output / name)
     records = check(test)
@@ -127,7 +132,7 @@ def write_report(args: argparse.Namespace) -> None:
         "\n".join([*provenance(decodes), f"- Command: `{command}`"]) + "\n",
         "## What was measured\n",
         "\n".join(f"- {line}" for line in claims) + "\n",
-        *(f"![{caption}]({name}.png)\n\n{caption}\n" for name, caption in FIGURES.items()),
+        *(f"![{caption}]({name}.png)\n\n{caption}\n" for name, caption in FIGURES.items() if name in figures),
         *(f"## {title}\n\n{tables[name].markdown()}" for name, title in (
             ("table1", "Re-translation and incremental pruning"),
             ("table2", "BWBS and IBWBS at one operating point"),

@@ -290,6 +290,7 @@ def test_the_papers_figures_stand_beside_ours_which_are_empty_unless_they_are_of
     made = report(exp, "--mustc", "true")
     rows = read_tsv(made / "streamatt_paper.tsv")
     shown = [tuple(row.values()) for row in rows if row["BLEU ours"]]
+    assert (made / "figure_longform.png").stat().st_size > 10_000
     assert shown == [
         ("4", "de", "n_words 10", "4", "23.8", "23.0", "2450", "2400", "3820", "2500"),
         ("4", "de", "n_words 20", "4", "23.5", "22.0", "1960", "1900", "3280", "2000"),
