@@ -72,7 +72,7 @@ class CueMaker:
             return
         first, last = self.times[0], self.times[-1]
         # More than one cue only of a single word that does not fit.
-        for lines in batched(self._wrapped(self.words), LINES, strict=False):
+        for lines in batched(self._wrapped(self.words), LINES):
             start = max(first, self.free)
             reading = max(SHORTEST_S, sum(map(cell_len, lines)) / CHARACTERS_PER_S)
             self.free = max(start + reading, last)

@@ -1,6 +1,7 @@
 """How a growing translation is shown: on a terminal, as plain lines, as JSON, as subtitles."""
 
 import json
+import sys
 from collections.abc import Iterable
 from typing import IO, Protocol
 
@@ -69,7 +70,9 @@ class TerminalLines:
     def update(self, session: SimulSession, update: Update) -> None:
         """Redraw where something has changed."""
         if self.live is None:
-            self.live = Live(console=self.console, auto_refresh=False, transient=True)
+            self.live = Live(
+                console=self.console, auto_refresh=False, transient=True, redirect_stderr=sys.stderr.isatty()
+            )
             self.live.start()
         for unit in session.units[self.seen :]:
             self.line += joiner(session) * bool(self.line) + unit

@@ -38,6 +38,14 @@ def open_source(name: str, piece_s: float, raw: bool = False) -> Iterator[np.nda
     return _read_raw(file, piece_s) if raw else _read(file, name, piece_s)
 
 
+def known_length_s(name: str) -> float:
+    """Length of a file in seconds; 0 for a source that has no end yet and for what is no audio."""
+    try:
+        return soundfile.info(name).duration
+    except soundfile.SoundFileError:
+        return 0.0
+
+
 def _read(file: str | int, name: str, piece_s: float) -> Iterator[np.ndarray]:
     """Mean of the channels, resampled to 16 kHz where the rate is another."""
     try:

@@ -11,7 +11,7 @@ from typing import IO
 import numpy as np
 from rich.console import Console
 
-from espnet_ext.audio.live import MICROPHONE, STDIN, open_source
+from espnet_ext.audio.live import MICROPHONE, STDIN, known_length_s, open_source
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.bin.model_options import (
     add_model_options,
@@ -27,7 +27,7 @@ from espnet_ext.files import atomic_write
 from espnet_ext.session import SimulSession, Update
 from espnet_ext.views import JsonLines, PlainLines, Subtitles, TerminalLines, View
 
-LONG_S = 30.0
+LONG_S = 30.0  # few models are trained on longer segments
 
 
 def get_parser() -> ArgumentParser:
@@ -54,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     config = config_from_args(args)
     _check(args, config)
     limit_threads()
+    logging.basicConfig(format="%(levelname)s: %(message)s", handlers=[logging.lastResort])  # wherever stderr is then
     with named_model(args):
         for name in ("st_train_config", "st_model_file", "lm_train_config", "lm_file"):
             check_file(getattr(args, name), name)
@@ -88,21 +89,22 @@ def _translate(session: SimulSession, name: str, args: argparse.Namespace, subti
     if args.realtime and name != MICROPHONE:
         pieces = _paced(pieces)
     pieces = UntilInterrupted(pieces)
+    length_s = 0.0 if args.raw else known_length_s(name)
+    warned = session.config.long_form
     try:
         for samples in pieces:
-            was_long = _is_long(session)
+            length_s = max(length_s, (session.source_ms + session.chunk_ms) / 1000)
+            if length_s > LONG_S and not warned:
+                logging.warning(
+                    "%s: longer than %.0f s: --long_form true --policy align_att is advisable", name, LONG_S
+                )
+                warned = True
             _show(views, session, session.push(samples))
-            if _is_long(session) and not was_long:
-                logging.warning("%s: longer than %.0f s: --long_form true is advisable", name, LONG_S)
         _show(views, session, session.finish())
     finally:
         for view in views:
             view.end()
     return not pieces.interrupted
-
-
-def _is_long(session: SimulSession) -> bool:
-    return session.source_ms > 1000 * LONG_S and not session.config.long_form
 
 
 def _show(views: Sequence[View], session: SimulSession, update: Update) -> None:
