@@ -6,7 +6,6 @@ Every source yields float32 samples in pieces of about `piece_s` seconds.
 import io
 import os
 import queue
-import select
 import shutil
 import stat
 import sys
@@ -35,11 +34,15 @@ def open_source(name: str, piece_s: float, raw: bool = False) -> Iterator[np.nda
     if name == STDIN and sys.stdin.isatty():
         raise UserError("-: standard input is a terminal; pipe audio into it")
     file = 0 if name == STDIN else name
-    return _read_raw(file, piece_s) if raw else _read(file, name, piece_s)
+    if raw:
+        return _read_raw(file, piece_s)
+    return _in_background(_read(file, name, piece_s)) if name == STDIN else _read(file, name, piece_s)
 
 
 def known_length_s(name: str) -> float:
     """Length of a file in seconds; 0 for a source that has no end yet and for what is no audio."""
+    if name in (STDIN, MICROPHONE):
+        return 0.0
     try:
         return soundfile.info(name).duration
     except soundfile.SoundFileError:
@@ -57,8 +60,6 @@ def _read(file: str | int, name: str, piece_s: float) -> Iterator[np.ndarray]:
             read = 0
             last = False
             while not last:
-                if piped and isinstance(source, int):
-                    select.select([source], [], [])  # unlike libsndfile's wait, ctrl-C can end this one
                 samples = sound.read(size, dtype="float32", always_2d=True).mean(axis=1)
                 read += len(samples)
                 last = not len(samples)
@@ -67,6 +68,25 @@ def _read(file: str | int, name: str, piece_s: float) -> Iterator[np.ndarray]:
                 raise UserError(f"{name}: cut short: {read} of {sound.frames} samples")
     except (soundfile.SoundFileError, OSError) as error:
         raise UserError(f"{name}: cannot read audio: {error}") from error
+
+
+def _in_background(samples: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """The same from a thread: unlike libsndfile's wait for a pipe, the wait for a queue can be ended by ctrl-C."""
+    pieces: queue.Queue[np.ndarray | UserError | None] = queue.Queue(maxsize=1)
+
+    def work() -> None:
+        try:
+            for piece in samples:
+                pieces.put(piece)
+            pieces.put(None)
+        except UserError as error:
+            pieces.put(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    while (piece := pieces.get()) is not None:
+        if isinstance(piece, UserError):
+            raise piece
+        yield piece
 
 
 def _seekable_or_streamed() -> int | io.BytesIO:

@@ -24,6 +24,7 @@ from espnet_ext.cli import ArgumentParser, UntilInterrupted, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write
+from espnet_ext.policy.own import load_own
 from espnet_ext.session import SimulSession, Update
 from espnet_ext.views import JsonLines, PlainLines, Subtitles, TerminalLines, View
 
@@ -52,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Translate. Raises UserError for bad input."""
     args = get_parser().parse_args(argv)
     config = config_from_args(args)
+    policy = load_own(config.policy)
     _check(args, config)
     limit_threads()
     logging.basicConfig(format="%(levelname)s: %(message)s", handlers=[logging.lastResort])  # wherever stderr is then
@@ -59,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in ("st_train_config", "st_model_file", "lm_train_config", "lm_file"):
             check_file(getattr(args, name), name)
         with Console(stderr=True).status("loading the model") if sys.stderr.isatty() else nullcontext():
-            session = SimulSession(load_model_from_args(args), config)
+            session = SimulSession(load_model_from_args(args), config, policy)
     with atomic_write(args.srt) if args.srt not in (None, "-") else nullcontext(sys.stdout) as subtitles:
         for number, name in enumerate(args.input):
             if number and sys.stdout.isatty():
