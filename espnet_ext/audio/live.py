@@ -56,14 +56,16 @@ def _read(file: str | int, name: str, piece_s: float) -> Iterator[np.ndarray]:
         source = _seekable_or_streamed() if piped else file
         with soundfile.SoundFile(source, closefd=source != 0) as sound:
             size = max(1, round(piece_s * sound.samplerate))
-            resampler = soxr.ResampleStream(sound.samplerate, SAMPLE_RATE, 1, dtype="float32")
+            resampler = None
+            if sound.samplerate != SAMPLE_RATE:
+                resampler = soxr.ResampleStream(sound.samplerate, SAMPLE_RATE, 1, dtype="float32")
             read = 0
             last = False
             while not last:
                 samples = sound.read(size, dtype="float32", always_2d=True).mean(axis=1)
                 read += len(samples)
                 last = not len(samples)
-                yield samples if sound.samplerate == SAMPLE_RATE else resampler.resample_chunk(samples, last=last)
+                yield samples if resampler is None else resampler.resample_chunk(samples, last=last)
             if not piped and read < sound.frames:
                 raise UserError(f"{name}: cut short: {read} of {sound.frames} samples")
     except (soundfile.SoundFileError, OSError) as error:
