@@ -228,7 +228,8 @@ def config_from_args(args: argparse.Namespace) -> DecodeConfig:
     given = {key: value for key, value in vars(args).items() if key in names}
     if args.config is None:
         return make_config(given)
+    values = read_config(args.config) | given
     try:
-        return make_config(read_config(args.config) | given)
+        return make_config(values)
     except UserError as error:
         raise UserError(f"{args.config}: {error}" if str(error).split(":")[0] not in given else str(error)) from None

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import IO, Protocol
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
@@ -83,7 +83,8 @@ class TerminalLines:
                 self._print(line)
         self.seen = len(session.units)
         rest = joiner(session) * bool(self.line) + update.unstable if update.unstable else ""
-        self.live.update(Text.assemble((self.line, "bold"), (rest, "dim")), refresh=True)
+        shown = Text.assemble((self.line, "bold"), (rest, "dim")).wrap(self.console, self.console.width)
+        self.live.update(Group(*shown[-(self.console.height - 1) :]), refresh=True)  # its end where it does not fit
 
     def end(self) -> None:
         """Leave what was released, without the rest."""

@@ -17,7 +17,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from espnet_ext.audio.reader import SAMPLE_RATE
+from espnet_ext.audio.reader import SAMPLE_RATE, check_finite
 from espnet_ext.errors import UserError
 
 STDIN, MICROPHONE = "-", "mic"
@@ -63,6 +63,7 @@ def _read(file: str | int, name: str, piece_s: float) -> Iterator[np.ndarray]:
             last = False
             while not last:
                 samples = sound.read(size, dtype="float32", always_2d=True).mean(axis=1)
+                check_finite(samples, name)
                 read += len(samples)
                 last = not len(samples)
                 yield samples if resampler is None else resampler.resample_chunk(samples, last=last)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import IO
 
 import numpy as np
@@ -33,7 +34,7 @@ LONG_S = 30.0  # few models are trained on longer segments
 
 def get_parser() -> ArgumentParser:
     """The command's options."""
-    parser = ArgumentParser(prog="translate", description=__doc__)
+    parser = ArgumentParser(prog="translate", usage="%(prog)s [options] FILE|-|mic ...", description=__doc__)
     parser.add_argument(
         "input", nargs="+", metavar="FILE|-|mic", help="audio files of any rate, - for standard input, mic to record"
     )
@@ -79,6 +80,8 @@ def _check(args: argparse.Namespace, config: DecodeConfig) -> None:
         raise UserError("srt: one input at a time has subtitles; give one")
     if args.srt is not None and config.search in ("offline", "bwbs"):
         raise UserError(f"srt: {config.search} releases everything at the end, which gives no times; use ibwbs")
+    if args.srt is not None and Path(args.srt).is_dir():
+        raise UserError(f"srt: {args.srt} is a directory; name a file")
     if args.srt == "-" and args.json:
         raise UserError("srt: standard output has the JSON lines; give a file or leave out --json")
 

@@ -32,8 +32,11 @@ def load_own(name: str) -> object | None:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        policy = getattr(importlib.import_module(module), attribute)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        found = getattr(importlib.import_module(module), attribute)
+        if not isinstance(found, type):
+            raise TypeError("not a class")
+        policy = found()
+    except (ImportError, AttributeError, SyntaxError, TypeError, ValueError) as error:
         raise UserError(f"policy: {name}: {error}; MODULE:CLASS names a class that takes no arguments") from None
     own_name(policy)
     return policy

@@ -236,6 +236,8 @@ def test_long_audio_without_long_form_is_warned_of_once(printed, tmp_path, caplo
     [
         (["none.wav"], "none.wav: no such file"),
         (["text.wav"], "text.wav: cannot read audio"),
+        (["nan.wav"], "nan.wav: samples that are not finite"),
+        (["talk.wav", "--srt", "."], "srt: . is a directory"),
         (["talk.wav", "talk.flac", "--srt", "a.srt"], "srt: one input"),
         (["talk.wav", "--srt", "a.srt", "--search", "offline"], "srt: offline releases everything at the end"),
         (["talk.wav", "--srt", "-", "--json"], "srt: standard output has the JSON lines"),
@@ -245,6 +247,7 @@ def test_long_audio_without_long_form_is_warned_of_once(printed, tmp_path, caplo
 def test_bad_input_is_one_line_and_writes_nothing(audio, model, monkeypatch, options, message):
     monkeypatch.chdir(audio)
     (audio / "text.wav").write_text("no audio")
+    soundfile.write(audio / "nan.wav", np.full(16000, np.nan, np.float32), 16000, subtype="FLOAT")
     with pytest.raises(UserError, match=re.escape(message)):
         translate.main([*options, *model])
     assert not (audio / "a.srt").exists()

@@ -119,10 +119,13 @@ def test_a_decode_names_it_and_a_report_takes_it(here):
         (f"{__name__}:NoReset", "no method reset"),
         ("espnet_ext.policy:HoldN", "takes no arguments"),
         (":", "takes no arguments"),
+        ("os:getcwd", "not a class"),
+        ("broken:Policy", "invalid syntax (broken.py, line 1)"),
         ("hold", "'hold' is not one of all, hold_n"),
     ],
 )
 def test_a_name_that_is_no_policy_is_one_line(here, name, message):
+    (here / "broken.py").write_text("class Policy(:\n")
     arguments = ["--model", "exp/packed/st_block40.en-de.zip", "--policy", name, "--output_dir", "out"]
     with pytest.raises(UserError, match="^policy: ") as caught:
         st_inference_simul.main(["--data_path_and_name_and_type", "x,speech,sound", *arguments])
