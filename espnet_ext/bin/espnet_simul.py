@@ -2,12 +2,12 @@
 
 import difflib
 import importlib
-import importlib.metadata
 import sys
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from typing import NoReturn
 
+import espnet_ext
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 
@@ -36,7 +36,7 @@ def get_parser() -> ArgumentParser:
         epilog="\n".join(["commands (espnet-simul COMMAND --help has the options of each):", *lines]),
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"espnet-ext {importlib.metadata.version('espnet-ext')}")
+    parser.add_argument("--version", action="version", version=f"espnet-ext {espnet_ext.__version__}")
     return parser
 
 
