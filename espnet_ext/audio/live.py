@@ -3,6 +3,7 @@
 Every source yields float32 samples in pieces of about `piece_s` seconds.
 """
 
+import importlib
 import io
 import os
 import queue
@@ -12,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from types import ModuleType
 
 import numpy as np
 import soundfile
@@ -120,13 +122,18 @@ def _read_raw(file: str | int, piece_s: float) -> Iterator[np.ndarray]:
             yield np.frombuffer(content[: len(content) // 2 * 2], "<i2").astype(np.float32) / 32768
 
 
-def _record(piece_s: float) -> Iterator[np.ndarray]:
+def recorder() -> ModuleType:
+    """The optional package that records. Raises UserError when it or its library is not installed."""
     try:
-        import sounddevice
+        return importlib.import_module("sounddevice")
     except ImportError:
         raise UserError("mic: recording needs the package sounddevice: pip install sounddevice") from None
     except OSError as error:
         raise UserError(f"mic: sounddevice needs the system's PortAudio library: {error}") from None
+
+
+def _record(piece_s: float) -> Iterator[np.ndarray]:
+    sounddevice = recorder()
     pieces: queue.SimpleQueue[np.ndarray] = queue.SimpleQueue()
     try:
         with sounddevice.InputStream(

@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 from rich.console import Console
 
-from espnet_ext.audio.live import MICROPHONE, STDIN, known_length_s, open_source
+from espnet_ext.audio.live import MICROPHONE, STDIN, known_length_s, open_source, recorder
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.bin.model_options import (
     add_model_options,
@@ -76,6 +76,8 @@ def _check(args: argparse.Namespace, config: DecodeConfig) -> None:
     for name in args.input:
         if name not in (STDIN, MICROPHONE):
             check_file(name, "audio")
+        if name == MICROPHONE:
+            recorder()
     if args.srt is not None and len(args.input) > 1:
         raise UserError("srt: one input at a time has subtitles; give one")
     if args.srt is not None and config.search in ("offline", "bwbs"):
@@ -93,6 +95,8 @@ def _translate(session: SimulSession, name: str, args: argparse.Namespace, subti
     pieces = open_source(name, session.chunk_ms / 1000, args.raw)
     if args.realtime and name != MICROPHONE:
         pieces = _paced(pieces)
+    if name == MICROPHONE and sys.stderr.isatty():
+        print("listening; ctrl-C ends", file=sys.stderr)
     pieces = UntilInterrupted(pieces)
     length_s = 0.0 if args.raw else known_length_s(name)
     warned = session.config.long_form

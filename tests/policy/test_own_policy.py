@@ -73,13 +73,13 @@ def test_numbers_out_of_range_commit_everything_or_nothing_new(tiny, speech):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch, tiny_paths, speech):
-    """A directory with the page's policy, a packed model's place and data, as the page's commands name them."""
+    """A directory with the page's policy, a model and data, as the page's commands name them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "my_policy", raising=False)
     (tmp_path / "my_policy.py").write_text(re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.DOTALL)[0])
-    (tmp_path / "exp" / "packed").mkdir(parents=True)
-    (tmp_path / "exp" / "packed" / "st_block40.en-de.zip").symlink_to(Path(tiny_paths["st_train_config"]).parent)
+    (tmp_path / "exp").mkdir()
+    (tmp_path / "exp" / "st_block40.en-de").symlink_to(Path(tiny_paths["st_train_config"]).parent)
     data = tmp_path / "data" / "tst-COMMON.en-de"
     data.mkdir(parents=True)
     soundfile.write(data / "a.wav", speech(5), 16000)
@@ -101,7 +101,7 @@ def test_the_page_runs(here, capsys):
 
 
 def test_a_decode_names_it_and_a_report_takes_it(here):
-    options = ["--model", "exp/packed/st_block40.en-de.zip", "--policy", "my_policy:Cautious", "--output_dir", "out"]
+    options = ["--model", "exp/st_block40.en-de", "--policy", "my_policy:Cautious", "--output_dir", "out"]
     data = "data/tst-COMMON.en-de"
     st_inference_simul.main(
         [*options, "--data_path_and_name_and_type", f"{data}/wav.scp,speech,sound", "--segments", f"{data}/segments"]
@@ -126,7 +126,7 @@ def test_a_decode_names_it_and_a_report_takes_it(here):
 )
 def test_a_name_that_is_no_policy_is_one_line(here, name, message):
     (here / "broken.py").write_text("class Policy(:\n")
-    arguments = ["--model", "exp/packed/st_block40.en-de.zip", "--policy", name, "--output_dir", "out"]
+    arguments = ["--model", "exp/st_block40.en-de", "--policy", name, "--output_dir", "out"]
     with pytest.raises(UserError, match="^policy: ") as caught:
         st_inference_simul.main(["--data_path_and_name_and_type", "x,speech,sound", *arguments])
     assert message in str(caught.value)
