@@ -34,16 +34,15 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", read(page), re.M | re.DOTALL)
 
 
+def tables(page, head):
+    """The rows below each line of the page that begins with `head`, as lists of cells."""
+    for part in re.findall(rf"^{re.escape(head)}.*\n\|[-:| ]+\n((?:\|.*\n)+)", read(page), re.M):
+        yield [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()]
+
+
 def table(page, head):
-    """The rows below the table's line that begins with `head`, as lists of cells."""
-    lines = iter(read(page).splitlines())
-    assert any(line.startswith(head) for line in lines), head
-    next(lines)
-    rows = []
-    for line in lines:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    """The rows of the page's one such table."""
+    (rows,) = tables(page, head)
     return rows
 
 
@@ -188,3 +187,15 @@ def test_an_example_is_a_config_that_can_be():
 
     for block in blocks("policies", "yaml"):
         make_config(yaml.safe_load(block))
+
+
+def test_the_lines_of_troubleshooting_are_lines_that_commands_say():
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "espnet_ext").rglob("*.py"))
+    source = re.sub(r'"\s*f?"', "", source)
+    lines = [row[0] for rows in tables("troubleshooting", "| the line says") for row in rows]
+    lines += re.findall(r"^- \*{0,2}`(.*?)`", read("troubleshooting"), re.M)
+    assert len(lines) > 25
+    for line in lines:
+        for said in re.findall(r"`(.*?)`", line) or [line]:
+            for piece in re.split(r"\.\.\.|MODULE:CLASS|\b[NM]\b|\d+|meta.yaml|st_train_config", said):
+                assert piece.strip(" :;") in source, said
