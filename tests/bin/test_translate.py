@@ -20,6 +20,7 @@ import soundfile
 from espnet_ext.bin import st_inference_simul, translate
 from espnet_ext.errors import UserError
 from espnet_ext.log.instances import read_instances
+from espnet_ext.session import SimulSession
 from espnet_ext.subtitles import CueMaker
 
 ROOT = Path(__file__).parents[2]
@@ -202,7 +203,7 @@ def test_realtime_takes_the_time_of_the_audio(audio, printed, speech):
 
 
 class FakeStream:
-    """Gives the blocks of a recording to the callback, then presses ctrl-C."""
+    """Gives the blocks of a recording to the callback."""
 
     samples = None
 
@@ -218,12 +219,24 @@ class FakeStream:
         pass
 
 
+def ctrl_c_after(seconds, push):
+    """`SimulSession.push` which, so many seconds of audio later, has ctrl-C pressed while more is waited for."""
+
+    def pushed(session, samples):
+        update = push(session, samples)
+        if session.source_ms >= 1000 * seconds:
+            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+        return update
+
+    return pushed
+
+
 def test_the_microphone_is_heard_until_ctrl_c(monkeypatch, model, capsys, speech):
     monkeypatch.setattr(FakeStream, "samples", speech(6))
     fake = SimpleNamespace(InputStream=FakeStream, PortAudioError=OSError)
     monkeypatch.setitem(sys.modules, "sounddevice", fake)
-    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    signal.alarm(8)
+    monkeypatch.setattr(SimulSession, "push", ctrl_c_after(6, SimulSession.push))
     assert translate.main(["mic", *model, *HOLD, "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines[-1]["final"] and lines[-1]["delay_ms"] == 6000
