@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from espnet_ext.session import SimulSession
     from espnet_ext.session_pool import SessionPool
 
+__version__ = "0.1.0"
 __all__ = ["SessionPool", "SimulSession", "load_model"]
 
 

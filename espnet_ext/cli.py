@@ -2,8 +2,10 @@
 
 import argparse
 import errno
+import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from espnet_ext.errors import UserError
@@ -12,7 +14,10 @@ from espnet_ext.errors import UserError
 class ArgumentParser(argparse.ArgumentParser):
     """An `argparse` parser whose errors are one line on stderr and exit code 2, and which never abbreviates."""
 
+    called: str | None = None  # the name that the user typed, where it is not the module's
+
     def __init__(self, **kwargs: object) -> None:
+        kwargs["prog"] = self.called or kwargs.get("prog")
         kwargs.setdefault("formatter_class", argparse.ArgumentDefaultsHelpFormatter)
         super().__init__(allow_abbrev=False, **kwargs)
 
@@ -49,10 +54,50 @@ def describe(error: OSError) -> str:
     return what
 
 
+class UntilInterrupted[T]:
+    """Yields items until there are no more or ctrl-C is pressed, `interrupted` then; the second ctrl-C acts as usual.
+
+    Ctrl-C ends the wait for an item, and never what is done with one.
+    """
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self.items = items
+        self.waiting = False
+        self.interrupted = False
+
+    def __iter__(self) -> Iterator[T]:
+        before = signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            while not self.interrupted:
+                self.waiting = True
+                try:
+                    item = next(self.items)
+                except (StopIteration, KeyboardInterrupt):
+                    return
+                finally:
+                    self.waiting = False
+                yield item
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _interrupt(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.interrupted = True
+        if self.waiting:
+            raise KeyboardInterrupt
+
+
 def run(main: Callable[[], int | None]) -> NoReturn:
-    """Run a command's `main` and exit: 0 or its own code; 2 with one line for `UserError`, `OSError`; 130 on ctrl-C."""
+    """Run a command's `main` and exit: 0 or its own code; 2 with one line for `UserError`, `OSError`; 130 on ctrl-C.
+
+    When nobody reads standard output any more (`| head`), the command ends without a word, with the shell's 141.
+    """
     try:
         code = main() or 0
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for the flush at exit
+        code = 128 + signal.SIGPIPE
     except UserError as error:
         code = print_error(str(error))
     except OSError as error:

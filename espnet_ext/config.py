@@ -11,6 +11,7 @@ import yaml
 
 from espnet_ext.cli import str2bool
 from espnet_ext.errors import UserError
+from espnet_ext.policy.own import is_own
 
 SEARCHES = ("offline", "standard", "bwbs", "bwbs_incremental", "ibwbs")
 POLICIES = ("all", "hold_n", "local_agreement", "align_att", "wait_k", "ctc_wait")
@@ -53,7 +54,7 @@ class DecodeConfig:
     """Options of a decode, under the commands' names. Raises UserError naming the key of a value that cannot be."""
 
     search: str = _option("ibwbs", "offline = the whole utterance, one final standard search", SEARCHES)
-    policy: str = _option("all", "what part of the candidate is stable", POLICIES)
+    policy: str = _option("all", "what part of the candidate is stable; MODULE:CLASS is one of yours", POLICIES)
     tgt_lang: str = _option("de", "target language; the latency unit is the character for zh and ja, else the word")
     chunk_ms: float | None = _option(
         None, "ms of audio between searches; unset: the encoder's hop, 280 for full context, 1000 for long_form"
@@ -99,7 +100,7 @@ class DecodeConfig:
         for option in dataclasses.fields(self):
             value = getattr(self, option.name)
             choices = option.metadata["choices"]
-            if choices and value not in choices:
+            if choices and value not in choices and not (option.name == "policy" and is_own(str(value))):
                 raise UserError(f"{option.name}: {value!r} is not one of {', '.join(choices)}")
             _check_type(option, value)
         for name, lowest in LOWEST.items():
@@ -141,13 +142,14 @@ class DecodeConfig:
     @property
     def system(self) -> str:
         """A name for directories: the search, its policy and what the policy is tuned by, and the variant."""
-        value = "" if self.policy == "all" else f"_{self.policy}{getattr(self, POLICY_OPTIONS[self.policy][0])}"
+        value = "".join(str(getattr(self, name)) for name in self._policy_options[:1])
+        value = "" if self.policy == "all" else f"_{self.policy.replace(':', '.')}{value}"
         return "_".join([self.search + value, *(f"{name}_{option}".lower() for name, option in self.variant.items())])
 
     @property
     def variant(self) -> dict[str, object]:
         """Options that are not at their default, beside the search, its policy and what the policy is tuned by."""
-        named = {"search", "policy", "tgt_lang", *POLICY_OPTIONS[self.policy][:1]}
+        named = {"search", "policy", "tgt_lang", *self._policy_options[:1]}
         options = [option for option in dataclasses.fields(self) if option.name not in named]
         values = {option.name: getattr(self, option.name) for option in options}
         return {option.name: values[option.name] for option in options if values[option.name] != option.default}
@@ -155,10 +157,14 @@ class DecodeConfig:
     @property
     def policy_args(self) -> dict[str, object]:
         """The options that tell this decode from others of the same search and policy, for reports."""
-        names = POLICY_OPTIONS[self.policy]
+        names = self._policy_options
         if self.search == "ibwbs":
             names += ("reliability", "repetition", "seen")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def _policy_options(self) -> tuple[str, ...]:
+        return POLICY_OPTIONS.get(self.policy, ())  # a policy from outside has none here
 
 
 def _check_type(option: dataclasses.Field, value: object) -> None:
@@ -209,7 +215,8 @@ def add_options(parser: argparse.ArgumentParser, leave_out: Container[str] = ())
         group.add_argument(
             f"--{option.name}",
             type=str2bool if _kind(option) is bool else _kind(option),
-            choices=option.metadata["choices"],
+            choices=None if option.name == "policy" else option.metadata["choices"],
+            metavar=f"{{{','.join(POLICIES)},MODULE:CLASS}}" if option.name == "policy" else None,
             default=argparse.SUPPRESS,
             help=f"{option.metadata['help']} (default: {option.default})",
         )
@@ -221,7 +228,8 @@ def config_from_args(args: argparse.Namespace) -> DecodeConfig:
     given = {key: value for key, value in vars(args).items() if key in names}
     if args.config is None:
         return make_config(given)
+    values = read_config(args.config) | given
     try:
-        return make_config(read_config(args.config) | given)
+        return make_config(values)
     except UserError as error:
         raise UserError(f"{args.config}: {error}" if str(error).split(":")[0] not in given else str(error)) from None

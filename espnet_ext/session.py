@@ -1,5 +1,6 @@
 """Streaming translation of one audio stream: the place where front end, encoder, search and policy meet."""
 
+import dataclasses
 import itertools
 import logging
 import time
@@ -19,6 +20,7 @@ from espnet_ext.log.units import clean_text, uses_characters
 from espnet_ext.model import SpeechTranslationModel
 from espnet_ext.model.encoder import EncoderWindow
 from espnet_ext.policy import AlignAtt, All, Context, CtcWait, HoldN, LocalAgreement, Policy, WaitK
+from espnet_ext.policy.own import is_own, own_name
 from espnet_ext.search import (
     BeamStep,
     BlockwiseBeamSearch,
@@ -49,13 +51,22 @@ class SimulSession:
     Args:
         model: from `load_model`.
         config: options; or give them by name (`search="ibwbs", policy="hold_n", hold_n=2`).
+        policy: the name of one of the project's policies, or a policy object of yours, which is this session's alone.
 
     Raises UserError for an option that is unknown, impossible or does not fit the model.
     """
 
-    def __init__(self, model: SpeechTranslationModel, config: DecodeConfig | None = None, **options: object) -> None:
+    def __init__(
+        self,
+        model: SpeechTranslationModel,
+        config: DecodeConfig | None = None,
+        policy: str | Policy | None = None,
+        **options: object,
+    ) -> None:
         self.model = model
-        config = config if config is not None else make_config(options)
+        own = None if isinstance(policy, str) else policy
+        named = {} if policy is None else {"policy": policy if own is None else own_name(own)}
+        config = make_config(options | named) if config is None else dataclasses.replace(config, **named)
         self.config = config.filled(model.streaming, model.natural_chunk_ms, model.attention_layer)
         self.chunk_ms = float(self.config.chunk_ms)
         self.frontend = model.frontend()
@@ -64,9 +75,9 @@ class SimulSession:
         if self.config.long_form:
             self.encoder = EncoderWindow(self.encoder, model.subsample)
             self.history = _make_history(model, self.config)
-        self.beam_step = _make_step(model, self.config)
+        self.policy = _make_policy(self.config) if own is None else own
+        self.beam_step = _make_step(model, self.config, getattr(self.policy, "needs_attention", False))
         self.search = _make_search(model, self.config, self.beam_step)
-        self.policy = _make_policy(self.config)
         self.emitter = Emitter(model.vocabulary, self.config.tgt_lang)
         self.reset()
 
@@ -229,7 +240,7 @@ class SimulSession:
             shown = clean_text(self.model.vocabulary.text(candidate.tokens), self.config.tgt_lang)
             self.revisions.append(Revision(audio_ms, shown))
         elif not final:
-            stable = self.policy.stable_length(self._context(candidate, memory))
+            stable = min(stable, self.policy.stable_length(self._context(candidate, memory)))
         if final or self.config.search != "bwbs":
             # What is committed stays, whatever the policy says.
             self.search.commit(candidate, max(stable, self.search.committed_length))
@@ -272,7 +283,7 @@ class SimulSession:
             tokens=candidate.tokens,
             committed=committed,
             frames=len(memory),
-            attention=lambda: torch.stack(candidate.attention(committed)).cpu().numpy(),
+            attention=lambda: _stack(candidate.attention(committed), len(memory)),
             ctc_length=lambda: self.model.ctc_length(memory),
         )
 
@@ -303,7 +314,11 @@ def _check_samples(samples: np.ndarray) -> np.ndarray:
     return samples
 
 
-def _make_step(model: SpeechTranslationModel, config: DecodeConfig) -> BeamStep:
+def _stack(rows: list[torch.Tensor], frames: int) -> np.ndarray:
+    return torch.stack(rows).cpu().numpy() if rows else np.zeros((0, frames), dtype=np.float32)
+
+
+def _make_step(model: SpeechTranslationModel, config: DecodeConfig, attention: bool) -> BeamStep:
     weights = {
         "decoder": 1.0 - config.ctc_weight,
         "ctc": config.ctc_weight,
@@ -311,7 +326,7 @@ def _make_step(model: SpeechTranslationModel, config: DecodeConfig) -> BeamStep:
         "length_bonus": config.length_bonus,
     }
     used = [name for name, weight in weights.items() if weight]
-    scorers = model.scorers(used, config.align_att_layer if config.policy == "align_att" else None)
+    scorers = model.scorers(used, config.align_att_layer if attention else None)
     return BeamStep(scorers, weights, config.beam_size, len(model.vocabulary), model.sos)
 
 
@@ -365,4 +380,6 @@ def _make_policy(config: DecodeConfig) -> Policy:
         "wait_k": lambda: WaitK(config.wait_k, config.wait_interval),
         "ctc_wait": lambda: CtcWait(config.ctc_wait),
     }
+    if is_own(config.policy):
+        raise UserError(f"policy: {config.policy}: give the session the object itself; only commands load it by name")
     return make[config.policy]()

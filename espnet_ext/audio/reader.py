@@ -51,6 +51,7 @@ class Recording:
                     if not len(samples):
                         break
                     left -= len(samples)
+                    check_finite(samples, f"{self.key}: {self.source}")
                     yield samples
         except (soundfile.SoundFileError, OSError) as error:
             raise UserError(f"{self.key}: cannot read audio {self.source}: {error}") from error
@@ -82,6 +83,12 @@ class Recording:
                 f"{self.key}: segment {self.start}-{self.end} s does not lie in {self.source} "
                 f"({total / SAMPLE_RATE:.2f} s)"
             )
+
+
+def check_finite(samples: np.ndarray, where: str) -> None:
+    """Raise UserError, beginning with `where`, for samples that are no numbers, as a float file may have."""
+    if not np.isfinite(samples).all():
+        raise UserError(f"{where}: samples that are not finite numbers; write the audio again")
 
 
 def is_archive(source: str) -> bool:

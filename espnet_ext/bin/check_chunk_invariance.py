@@ -20,6 +20,7 @@ from espnet_ext.bin.model_options import (
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import add_options, config_from_args
 from espnet_ext.errors import UserError
+from espnet_ext.policy.own import load_own
 from espnet_ext.progress import progress
 from espnet_ext.session import SimulSession
 
@@ -40,9 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     set_up_process()
     cuts = [_samples(cut) for cut in args.cuts_ms.split(",")]
     config = config_from_args(args)
+    policy = load_own(config.policy)
     recordings = select_recordings(args.wav_scp, args.segments, args.key_file)
     with named_model(args):
-        session = SimulSession(load_model_from_args(args), config)
+        session = SimulSession(load_model_from_args(args), config, policy)
     violations = 0
     for recording in progress(recordings, len(recordings), "comparing"):
         audio = recording.read()

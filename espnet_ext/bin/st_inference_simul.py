@@ -30,6 +30,7 @@ from espnet_ext.lock import locked
 from espnet_ext.log.instances import Instance, InstanceWriter, totals, write_text
 from espnet_ext.log.units import clean_text
 from espnet_ext.model.espnet_st import file_hash
+from espnet_ext.policy.own import load_own
 from espnet_ext.progress import progress
 from espnet_ext.session import SimulSession
 
@@ -63,6 +64,7 @@ def decode(args: argparse.Namespace) -> int:
     """Decode with parsed options, inside `named_model` and with the output directory locked."""
     set_up_process()
     config = config_from_args(args)
+    policy = load_own(config.policy)
     recordings = select_recordings(_wav_scp(args.data_path_and_name_and_type), args.segments, args.key_file)
     references = _read_references(args.ref, recordings, config.tgt_lang)
     for name in MODEL_FILES:
@@ -70,7 +72,7 @@ def decode(args: argparse.Namespace) -> int:
     output = Path(args.output_dir)
     settings = _settings(config, args, recordings)
     begun = _is_begun(output, settings)
-    session = SimulSession(load_model_from_args(args), config)  # may refuse an option: nothing is written yet
+    session = SimulSession(load_model_from_args(args), config, policy)  # may refuse an option: nothing is written yet
     if not begun:
         with atomic_write(output / "config.yaml") as stream:
             yaml.safe_dump(settings, stream, sort_keys=False)

@@ -92,10 +92,15 @@ class Decode:
             self.set,
             _position(SEARCHES, self.search),
             not self.reliability,
-            _position(POLICIES, self.policy),
+            policy_position(self.policy),
             self.policy_value or 0,
             self.system,
         )
+
+
+def policy_position(policy: str) -> int:
+    """The policy's place in our order; one from outside comes last."""
+    return _position(POLICIES, policy)
 
 
 def read_decodes(exp_dir: str | Path) -> tuple[list[Decode], list[tuple[str, str]]]:

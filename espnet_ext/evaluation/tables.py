@@ -13,7 +13,7 @@ from espnet_ext.evaluation.curves import (
     search_name,
     select,
 )
-from espnet_ext.evaluation.results import POLICIES, Decode
+from espnet_ext.evaluation.results import Decode, policy_position
 from espnet_ext.files import atomic_write
 
 
@@ -144,7 +144,7 @@ def onlinised_table(decodes: Sequence[Decode]) -> Table:
     places: dict[tuple, list[Decode]] = {}
     for decode in simultaneous:
         step = (decode.get("chunk_ms") or 0) * (decode.get("la_every") or 1)
-        place = (str(decode.get("tgt_lang")), POLICIES.index(decode.policy), decode.policy_value or 0, step)
+        place = (str(decode.get("tgt_lang")), policy_position(decode.policy), decode.policy_value or 0, step)
         places.setdefault(place, []).append(decode)
     for (lang, _, _, step), members in sorted(places.items()):
         base = next((d for d in members if d.search == "standard" and not d.further.get("end_detect")), None)

@@ -16,6 +16,7 @@ from espnet_ext.bin.model_options import add_model_options, load_model_from_args
 from espnet_ext.config import add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.log.units import clean_text
+from espnet_ext.policy.own import load_own
 from espnet_ext.session import SimulSession
 
 
@@ -27,7 +28,9 @@ class SimulEvalAgent(SpeechToTextAgent):
         own = Namespace(**{key: value for key, value in vars(args).items() if key != "tgt_lang"})
         if args.target_language is not None:
             own.tgt_lang = args.target_language
-        self.session = SimulSession(load_model_from_args(own), config_from_args(own))
+        config = config_from_args(own)
+        policy = load_own(config.policy)
+        self.session = SimulSession(load_model_from_args(own), config, policy)
         super().__init__(args)
 
     @staticmethod

@@ -14,7 +14,10 @@ __all__ = ["AlignAtt", "All", "Context", "CtcWait", "HoldN", "LocalAgreement", "
 
 
 class Policy(Protocol):
-    """What a session asks of a policy. At the end of the input it is not asked: everything is stable then."""
+    """What a session asks of a policy. At the end of the input it is not asked: everything is stable then.
+
+    One that reads `context.attention()` has the class attribute `needs_attention = True`.
+    """
 
     def reset(self) -> None:
         """Start the next utterance."""

@@ -15,6 +15,8 @@ class AlignAtt:
         standardize: standardise the attention of each frame over the new tokens before its peaks are taken.
     """
 
+    needs_attention = True
+
     def __init__(self, f: int, drop_last_frame: bool = True, standardize: bool = False) -> None:
         self.f = f
         self.drop_last_frame = drop_last_frame

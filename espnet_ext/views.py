@@ -1,0 +1,154 @@
+"""How a growing translation is shown: on a terminal, as plain lines, as JSON, as subtitles."""
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import IO, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from espnet_ext.log.clocks import finish_times
+from espnet_ext.log.units import uses_characters
+from espnet_ext.session import SimulSession, Update
+from espnet_ext.subtitles import Cue, CueMaker, ends_sentence, wrap
+
+
+class View(Protocol):
+    """Shows one stream after another."""
+
+    def update(self, session: SimulSession, update: Update) -> None:
+        """Show what a step has changed."""
+
+    def end(self) -> None:
+        """The stream is over, or was broken off."""
+
+
+def joiner(session: SimulSession) -> str:
+    """What stands between two units of the target language."""
+    return "" if uses_characters(session.config.tgt_lang) else " "
+
+
+class PlainLines:
+    """What is released and nothing else, as soon as it is, a sentence a line."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+        self.seen = 0
+        self.inside = False
+
+    def update(self, session: SimulSession, update: Update) -> None:
+        """Write the new words."""
+        for unit in session.units[self.seen :]:
+            self.stream.write(joiner(session) * self.inside + unit)
+            self.inside = not ends_sentence(unit)
+            if not self.inside:
+                self.stream.write("\n")
+        self.seen = len(session.units)
+        self.stream.flush()
+
+    def end(self) -> None:
+        """End the line."""
+        self.stream.write("\n" * self.inside)
+        self.stream.flush()
+        self.seen, self.inside = 0, False
+
+
+class TerminalLines:
+    """The same on a terminal, and after it, dim and redrawn in place, the unstable rest of the best hypothesis.
+
+    Lines that can no longer change scroll away as any output does; only the last one and the rest are redrawn.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.live: Live | None = None
+        self.seen = 0
+        self.line = ""
+
+    def update(self, session: SimulSession, update: Update) -> None:
+        """Redraw where something has changed."""
+        if self.live is None:
+            self.live = Live(
+                console=self.console, auto_refresh=False, transient=True, redirect_stderr=sys.stderr.isatty()
+            )
+            self.live.start()
+        for unit in session.units[self.seen :]:
+            self.line += joiner(session) * bool(self.line) + unit
+            *full, self.line = wrap(self.line, self.console.width)
+            if ends_sentence(unit):
+                full, self.line = [*full, self.line], ""
+            for line in full:
+                self._print(line)
+        self.seen = len(session.units)
+        rest = joiner(session) * bool(self.line) + update.unstable if update.unstable else ""
+        shown = Text.assemble((self.line, "bold"), (rest, "dim")).wrap(self.console, self.console.width)
+        self.live.update(Group(*shown[-(self.console.height - 1) :]), refresh=True)  # its end where it does not fit
+
+    def end(self) -> None:
+        """Leave what was released, without the rest."""
+        if self.live is not None:
+            if self.line:
+                self._print(self.line)
+            self.live.update("", refresh=True)
+            self.live.stop()
+        self.live, self.seen, self.line = None, 0, ""
+
+    def _print(self, line: str) -> None:
+        self.console.print(Text(line, style="bold"))
+
+
+class JsonLines:
+    """A JSON object a step: `text` (new words), `unstable`, `delay_ms`, `elapsed_ms`, `final`, and the `source`."""
+
+    def __init__(self, stream: IO[str], source: str) -> None:
+        self.stream = stream
+        self.source = source
+        self.steps = 0
+
+    def update(self, session: SimulSession, update: Update) -> None:
+        """Write a line where a step is complete."""
+        if len(session.steps) == self.steps:
+            return
+        self.steps = len(session.steps)
+        line = {
+            "source": self.source,
+            "text": update.text,
+            "unstable": update.unstable,
+            "delay_ms": update.delay_ms,
+            "elapsed_ms": finish_times(session.steps)[-1],
+            "final": update.final,
+        }
+        self.stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self.stream.flush()
+
+    def end(self) -> None:
+        """Nothing to end."""
+
+
+class Subtitles:
+    """SubRip cues, each as soon as it is complete."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+        self.maker: CueMaker | None = None
+        self.seen = 0
+        self.number = 0
+
+    def update(self, session: SimulSession, update: Update) -> None:
+        """Write the cues that the new words complete."""
+        self.maker = self.maker or CueMaker(joiner(session))
+        self._write(self.maker.add(session.units[self.seen :], session.delays[self.seen :]))
+        self.seen = len(session.units)
+
+    def end(self) -> None:
+        """Write the last cue."""
+        if self.maker is not None:
+            self._write(self.maker.finish())
+
+    def _write(self, cues: Iterable[Cue]) -> None:
+        for cue in cues:
+            self.number += 1
+            self.stream.write(cue.srt(self.number))
+        self.stream.flush()
