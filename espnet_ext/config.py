@@ -175,9 +175,14 @@ def _kind(option: dataclasses.Field) -> type:
     return getattr(option.type, "__args__", (option.type,))[0]
 
 
+def option_names() -> list[str]:
+    """Names of all options of a decode."""
+    return [option.name for option in dataclasses.fields(DecodeConfig)]
+
+
 def make_config(values: Mapping[str, object]) -> DecodeConfig:
     """A config from option names and values. Raises UserError for an unknown key, with the nearest known one."""
-    known = [option.name for option in dataclasses.fields(DecodeConfig)]
+    known = option_names()
     for key in values:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, n=1)
@@ -217,8 +222,7 @@ def add_options(parser: argparse.ArgumentParser, leave_out: Container[str] = ())
 
 def config_from_args(args: argparse.Namespace) -> DecodeConfig:
     """The config of parsed arguments: the yaml file's values under the command line's."""
-    names = {option.name for option in dataclasses.fields(DecodeConfig)}
-    given = {key: value for key, value in vars(args).items() if key in names}
+    given = {key: value for key, value in vars(args).items() if key in option_names()}
     if args.config is None:
         return make_config(given)
     try:

@@ -46,11 +46,16 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def set_up_process() -> None:
-    """Log lines on stderr, and one thread unless OMP_NUM_THREADS says otherwise.
+    """Log lines on stderr, and `limit_threads`."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s: %(message)s", force=True)
+    limit_threads()
+
+
+def limit_threads() -> None:
+    """One thread unless OMP_NUM_THREADS says otherwise.
 
     A beam step is made of small products: on several threads it is slower, and jobs beside it starve.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s: %(message)s", force=True)
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
 
