@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
-FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync --remote-debugging-port=0 --use-fake-ui-for-media-stream
-    --use-fake-device-for-media-stream --autoplay-policy=no-user-gesture-required""".split()
+SWITCHES = (
+    "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update "
+    "disable-sync remote-debugging-port=0 use-fake-ui-for-media-stream use-fake-device-for-media-stream"
+)
 
 
 def executable():
@@ -77,7 +78,7 @@ class Page:
 @asynccontextmanager
 async def browser(directory, microphone=None):
     """A page of a fresh browser whose profile is in `directory` and whose microphone plays a wav file."""
-    flags = [*FLAGS, f"--user-data-dir={directory}"]
+    flags = [*(f"--{switch}" for switch in SWITCHES.split()), f"--user-data-dir={directory}"]
     flags += [f"--use-file-for-fake-audio-capture={microphone}"] if microphone else []
     null = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(executable(), *flags, "about:blank", stdout=null, stderr=null)

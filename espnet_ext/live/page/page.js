@@ -22,6 +22,7 @@ const plainText = () => words.map((word) => word.text).join(separator());
 function show(state, text) {
   find("state").dataset.state = state;
   find("state-text").textContent = text;
+  if (state !== "running" && state !== "finishing") find("clock").textContent = "";
   const active = state === "running" || state === "finishing" || state === "connecting";
   for (const id of ["microphone", "open"]) find(id).hidden = active;
   for (const id of ["stop", "flush"]) find(id).hidden = !active;
@@ -41,7 +42,6 @@ function clear() {
   find("unstable").textContent = "";
   find("figures").textContent = "";
   find("hint").hidden = true;
-  complain("");
 }
 
 function add(message) {
@@ -51,19 +51,19 @@ function add(message) {
     const piece = document.createElement("span");
     const seconds = (message.words[0].delay_ms / 1000).toFixed(1);
     const text = document.createElement("span");
-    text.textContent = message.new;
+    text.textContent = message.new.trimStart();
     const delay = document.createElement("small");
     delay.textContent = `${seconds} s`;
     delay.setAttribute("aria-hidden", "true");
     piece.className = "piece";
     piece.title = `Released after ${seconds} s of audio, ${Math.round(message.lag_ms)} ms after it came`;
-    piece.append(text, delay);
+    piece.append(message.new.slice(0, -text.textContent.length), text, delay);
     find("committed").append(piece);
     words.push(...message.words);
   }
   find("unstable").textContent = message.unstable && (words.length ? separator() : "") + message.unstable;
   const audio = (message.audio_ms / 1000).toFixed(1);
-  find("figures").textContent = `${audio} s of audio · ${words.length} ${separator() ? "words" : "characters"} · ${Math.round(message.lag_ms)} ms to translate the last piece`;
+  find("figures").textContent = `${audio} s of audio · ${words.length} ${separator() ? "words" : "characters"} · ${Math.round(message.lag_ms)} ms to answer`;
   if (follows) paper.scrollTop = paper.scrollHeight;
 }
 
@@ -102,14 +102,16 @@ function listen(socket) {
 async function translate(open, label) {
   if (run) return;
   run = {};
-  clear();
+  complain("");
   show("connecting", "Starting…");
   try {
     run.source = await open();
     run.socket = await connect(run.source.rate);
+    clear();
     const answered = listen(run.socket);
     const begin = performance.now();
-    const tick = () => show("running", `${label} ${clock(performance.now() - begin)}`);
+    const tick = () => { find("clock").textContent = clock(performance.now() - begin); };
+    show("running", label);
     tick();
     run.timer = setInterval(tick, 1000);
     const sent = run.source.run(async (samples) => {
@@ -132,7 +134,6 @@ async function translate(open, label) {
   if (run.socket) run.socket.onclose = null;
   run.socket?.close();
   run = null;
-  find("hint").hidden = words.length > 0;
 }
 
 function clock(ms) {
@@ -142,7 +143,7 @@ function clock(ms) {
 
 function startFile(file) {
   const paced = document.querySelector("[name=pace]:checked").value === "spoken";
-  if (file) translate(() => openFile(file, paced, find("listen").checked), file.name.slice(0, 24));
+  if (file) translate(() => openFile(file, paced, find("listen").checked), "Translating");
 }
 
 function save(kind, text) {
@@ -197,7 +198,9 @@ document.ondragover = (event) => {
   event.preventDefault();
   paper.classList.add("dropping");
 };
-document.ondragleave = (event) => event.relatedTarget ?? paper.classList.remove("dropping");
+document.ondragleave = (event) => {
+  if (!event.relatedTarget) paper.classList.remove("dropping"); // it has left the window
+};
 document.ondrop = (event) => {
   event.preventDefault();
   paper.classList.remove("dropping");
