@@ -23,7 +23,8 @@ from espnet_ext import load_model
 from espnet_ext.audio.reader import SAMPLE_RATE, read_recordings
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, make_config
-from espnet_ext.live.server import Limits, Server
+from espnet_ext.live.limits import Limits
+from espnet_ext.live.server import Server
 from espnet_ext.model import SpeechTranslationModel
 from espnet_ext.model.cached_decoder import CachedDecoder
 

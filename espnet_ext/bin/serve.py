@@ -1,6 +1,7 @@
 """Live translation: a page for people and a socket for programs, many sessions of one model in one process."""
 
 import argparse
+import dataclasses
 import logging
 import socket
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from espnet_ext.bin.model_options import add_model_options, load_model_from_args
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
-from espnet_ext.live.server import Limits, Server
+from espnet_ext.live.limits import Limits
+from espnet_ext.live.server import Server
 from espnet_ext.session import SimulSession
 
 SHUTDOWN_S = 5.0
@@ -26,6 +28,9 @@ def get_parser() -> ArgumentParser:
     group.add_argument("--port", type=int, default=8000, help="0: any free one, which is printed")
     group.add_argument("--max_sessions", type=int, default=16, help="clients at a time")
     group.add_argument("--idle_timeout_s", type=float, default=60.0, help="a client that says nothing is closed")
+    group.add_argument(
+        "--max_sentence_s", type=float, default=120.0, help="without long_form: then a sentence is ended, as by a flush"
+    )
     group.add_argument("--max_message_bytes", type=int, default=2**20, help="of one message of a client")
     group.add_argument("--token", help="clients must know it: ?token=... or a bearer token")
     group.add_argument(
@@ -42,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     set_up_process()
     config = decode_config(args)
-    limits = check_limits(args)
+    limits = Limits(**{option.name: getattr(args, option.name) for option in dataclasses.fields(Limits)})
     with named_model(args):
         model = load_model_from_args(args)
     SimulSession(model, config)  # may refuse an option: nobody is served yet
@@ -54,24 +59,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def decode_config(args: argparse.Namespace) -> DecodeConfig:
-    """The sessions' options; a policy that can be tuned where none is asked for."""
+    """The sessions' options; a policy that can be tuned where none is asked for. Raises UserError."""
     if args.config is None and not {"search", "policy"} & vars(args).keys():
         args.policy = "hold_n"
-    return config_from_args(args)
-
-
-def check_limits(args: argparse.Namespace) -> Limits:
-    """The server's options. Raises UserError for one that cannot be."""
-    for name, lowest in (("max_sessions", 1), ("max_message_bytes", 1024)):
-        if getattr(args, name) < lowest:
-            raise UserError(f"{name}: must be at least {lowest}, not {getattr(args, name)}")
-    if not 0 < args.idle_timeout_s < float("inf"):
-        raise UserError(f"idle_timeout_s: must be above 0, not {args.idle_timeout_s}")
-    if args.token == "":
-        raise UserError("token: is empty; leave the option out to serve without one")
-    return Limits(
-        args.max_sessions, args.idle_timeout_s, args.max_message_bytes, args.token, args.allowed_origins, args.src_lang
-    )
+    config = config_from_args(args)
+    if config.search == "offline":
+        raise UserError("search: offline says nothing before the end; serve another one")
+    return config
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -12,13 +12,14 @@ from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.config import DecodeConfig
 from espnet_ext.errors import UserError
 from espnet_ext.live.engine import Engine
+from espnet_ext.live.limits import Limits
 from espnet_ext.live.metrics import Metrics
-from espnet_ext.live.protocol import Control, parse_audio, parse_control, update_message
+from espnet_ext.live.protocol import Control, parse_audio, parse_control, shorten, update_message
 from espnet_ext.live.socket import Socket
 from espnet_ext.log.units import uses_characters
 from espnet_ext.session import SimulSession, Update
 
-QUEUED_MESSAGES = 16
+QUEUED_MESSAGES = 8
 
 
 @dataclass(frozen=True)
@@ -40,21 +41,20 @@ class Connection:
         engine: Engine,
         config: DecodeConfig,
         metrics: Metrics,
-        idle_timeout_s: float,
-        src_lang: str | None,
+        limits: Limits,
     ) -> None:
         self.socket = socket
         self.engine = engine
         self.config = config
         self.metrics = metrics
-        self.idle_timeout_s = idle_timeout_s
-        self.src_lang = src_lang
+        self.limits = limits
         self.inbox: asyncio.Queue[_Audio | Control | UserError] = asyncio.Queue(QUEUED_MESSAGES)
         self.extended = False
 
     async def serve(self) -> None:
         """Run until the client goes. Raises UserError for what it does wrong; its place is free afterwards."""
         self.session: SimulSession = await self.engine.open(self.config)
+        self.session.name = self.socket.name
         self.metrics.sessions += 1
         self._begin_stream()
         reading, working = asyncio.create_task(self._read()), asyncio.create_task(self._work())
@@ -94,10 +94,10 @@ class Connection:
     async def _work(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(self.idle_timeout_s):
+                async with asyncio.timeout(self.limits.idle_timeout_s):
                     message = await self.inbox.get()
             except TimeoutError:
-                raise UserError(f"nothing came for {self.idle_timeout_s:g} s: the session is closed") from None
+                raise UserError(f"nothing came for {self.limits.idle_timeout_s:g} s: the session is closed") from None
             if isinstance(message, UserError):
                 raise message
             if isinstance(message, _Audio):
@@ -122,7 +122,7 @@ class Connection:
             update = await self.engine.push(self.session, samples[begin : begin + step])
             if update.units or (self.extended and update.unstable != self.unstable):
                 await self._send_update(update, received)
-            await self._warn_of_length(update)
+            await self._mind_length(update, received)
 
     async def _take_control(self, control: Control) -> None:
         self._check_languages(control)
@@ -131,14 +131,13 @@ class Connection:
                 raise UserError(f"sample_rate: {control.sample_rate} in the middle of a stream; it must come before")
             self.rate = control.sample_rate
         if control.metrics_metadata is not None:
-            logging.info("client %s: %s", self.socket.name, control.metrics_metadata)
+            logging.info("%s: %s", self.socket.name, shorten(control.metrics_metadata))
         self.extended |= control.extended
         if control.tune is not None:
             self.session.tune(**control.tune)
         received = asyncio.get_running_loop().time()
         if control.flush:
-            await self._send_update(await self.engine.flush(self.session), received)
-            self.sentence_begin_ms, self.warned = self.session.source_ms, False
+            await self._flush(received)
         if control.end_of_stream:
             await self._end_stream(received)
 
@@ -154,10 +153,10 @@ class Connection:
     def _check_languages(self, control: Control) -> None:
         for key, wanted, own in (
             ("target_lang", control.target_lang, self.config.tgt_lang),
-            ("source_lang", control.source_lang, self.src_lang),
+            ("source_lang", control.source_lang, self.limits.src_lang),
         ):
             if wanted is not None and own is not None and wanted != own:
-                raise UserError(f"{key}: this server has {own}, not {wanted}")
+                raise UserError(f"{key}: this server has {own}, not {shorten(wanted)}")
 
     async def _send_update(self, update: Update, received: float) -> None:
         lag = asyncio.get_running_loop().time() - received
@@ -170,18 +169,32 @@ class Connection:
         self.metrics.words += len(update.units)
         self.metrics.observe_lag(lag)
 
-    async def _warn_of_length(self, update: Update) -> None:
-        """Say once that a sentence is longer than those of the training, for which long form is the remedy."""
+    async def _mind_length(self, update: Update, received: float) -> None:
+        """Say once that a sentence is longer than those of the training, end one that would fill the memory."""
         length_s = (update.delay_ms - self.sentence_begin_ms) / 1000
-        if not self.extended or self.warned or self.config.long_form or length_s <= self.config.max_audio_s:
+        if self.config.long_form or length_s <= min(self.config.max_audio_s, self.limits.max_sentence_s):
             return
-        self.warned = True
-        notice = f"{length_s:.0f} s without the end of a sentence: flush at a pause, or serve with --long_form true"
-        await self._send({"notice": notice})
+        if length_s > self.limits.max_sentence_s:
+            await self._notify(f"{length_s:.0f} s without the end of a sentence: one is made here")
+            await self._flush(received)
+        elif not self.warned:
+            self.warned = True
+            advice = "flush at a pause, or serve with --long_form true"
+            await self._notify(f"{length_s:.0f} s without the end of a sentence: {advice}")
+
+    async def _flush(self, received: float) -> None:
+        await self._send_update(await self.engine.flush(self.session), received)
+        self.sentence_begin_ms, self.warned = self.session.source_ms, False
+
+    async def _notify(self, notice: str) -> None:
+        if self.extended:
+            await self._send({"notice": notice})
 
     async def _send(self, message: dict[str, object]) -> None:
         try:
-            async with asyncio.timeout(self.idle_timeout_s):
+            async with asyncio.timeout(self.limits.idle_timeout_s):
                 await self.socket.send_json(message)
         except TimeoutError:
-            raise UserError(f"answers were not read for {self.idle_timeout_s:g} s: the session is closed") from None
+            raise UserError(
+                f"answers were not read for {self.limits.idle_timeout_s:g} s: the session is closed"
+            ) from None

@@ -73,7 +73,7 @@ class Engine:
             jobs, self.waiting = self.waiting, {}
             try:
                 results = await self._in_thread(self._run, jobs)
-            except RuntimeError as error:  # the thread has been stopped
+            except Exception as error:  # noqa: BLE001 - raised in the coroutines that wait
                 results = dict.fromkeys(jobs, error)
             for session, job in jobs.items():
                 if job.done.done():  # the client has gone

@@ -36,15 +36,15 @@ def parse_control(text: str) -> Control:
     """A text message. Raises UserError for what is not a JSON object of known keys with values of their types."""
     try:
         values = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"message: not JSON: {error}") from None
     if not isinstance(values, dict):
-        raise UserError(f"message: a JSON object is needed, not {_short(values)}")
+        raise UserError(f"message: a JSON object is needed, not {shorten(values)}")
     for key, value in values.items():
         if key not in KEYS:
-            raise UserError(f"message: unknown key {_short(key)}; known: {', '.join(KEYS)}")
+            raise UserError(f"message: unknown key {shorten(key)}; known: {', '.join(KEYS)}")
         if type(value) is not KEYS[key]:
-            raise UserError(f"{key}: expected {KEYS[key].__name__}, got {_short(value)}")
+            raise UserError(f"{key}: expected {KEYS[key].__name__}, got {shorten(value)}")
     control = Control(**values)
     if control.sample_rate is not None and not RATES[0] <= control.sample_rate <= RATES[1]:
         raise UserError(f"sample_rate: must lie in {RATES[0]} to {RATES[1]} Hz, not {control.sample_rate}")
@@ -75,6 +75,7 @@ def update_message(update: Update, text: str, extended: bool, lag_ms: float) -> 
     return message
 
 
-def _short(value: object) -> str:
+def shorten(value: object) -> str:
+    """A value of a client as it is shown and logged, in one line."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -4,8 +4,6 @@ import hmac
 import importlib.resources
 import itertools
 import logging
-from collections.abc import Collection
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from aiohttp import WSCloseCode, web
@@ -14,6 +12,7 @@ from espnet_ext.config import LOWEST, POLICY_OPTIONS, DecodeConfig
 from espnet_ext.errors import UserError
 from espnet_ext.live.connection import Connection
 from espnet_ext.live.engine import Engine
+from espnet_ext.live.limits import Limits
 from espnet_ext.live.metrics import Metrics
 from espnet_ext.live.socket import Socket
 from espnet_ext.model import SpeechTranslationModel
@@ -33,18 +32,6 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 HIGHEST = {"hold_n": 16, "la_n": 6, "align_att_f": 32, "wait_k": 16, "ctc_wait": 16}  # of the page's slider
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What clients may do; see the command's options."""
-
-    max_sessions: int = 16
-    idle_timeout_s: float = 60.0
-    max_message_bytes: int = 2**20
-    token: str | None = None
-    allowed_origins: Collection[str] = ()
-    src_lang: str | None = None
 
 
 class Server:
@@ -107,26 +94,22 @@ class Server:
 
     async def talk(self, request: web.Request) -> Socket:
         """Translate for one client. What it does wrong it is told before its socket closes."""
-        socket = Socket(f"{next(self.numbers)}", self.limits.max_message_bytes)
+        socket = Socket(f"client {next(self.numbers)}", self.limits.max_message_bytes)
         await socket.prepare(request)
         self.sockets.add(socket)
-        limits = self.limits
         try:
             self._check_origin(request)
             self._check_token(request)
-            connection = Connection(
-                socket, self.engine, self.config, self.metrics, limits.idle_timeout_s, limits.src_lang
-            )
-            await connection.serve()
+            await Connection(socket, self.engine, self.config, self.metrics, self.limits).serve()
         except UserError as error:
             self.metrics.refused += 1
-            logging.info("client %s: %s", socket.name, error)
+            logging.info("%s: %s", socket.name, error)
             await socket.refuse(str(error))
         except ConnectionError:
-            logging.info("client %s: gone", socket.name)
+            logging.info("%s: gone", socket.name)
         except Exception:
             self.metrics.failed += 1
-            logging.exception("client %s: the session failed", socket.name)
+            logging.exception("%s: the session failed", socket.name)
             await socket.refuse("the server failed; its log says how", WSCloseCode.INTERNAL_ERROR)
         finally:
             self.sockets.discard(socket)

@@ -3,6 +3,11 @@
 from aiohttp import WSCloseCode, web
 
 MAX_REASON_BYTES = 123  # of a close frame
+FAULTS = {
+    WSCloseCode.MESSAGE_TOO_BIG: "message: longer than {limit} bytes; send shorter pieces",
+    WSCloseCode.INVALID_TEXT: "message: text that is not UTF-8",
+    WSCloseCode.PROTOCOL_ERROR: "not a frame of the WebSocket protocol",
+}
 
 
 class Socket(web.WebSocketResponse):
@@ -31,7 +36,7 @@ class Socket(web.WebSocketResponse):
 
     async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
         """Close; when aiohttp closes on a message that it cannot take, the client is told."""
-        if code == WSCloseCode.MESSAGE_TOO_BIG and not self.closed:
-            await self.refuse(f"message: longer than {self.max_message_bytes} bytes; send shorter pieces", code)
+        if code in FAULTS and not self.closed:
+            await self.refuse(FAULTS[code].format(limit=self.max_message_bytes), code)
             return True
         return await super().close(code=code, message=message, drain=drain)

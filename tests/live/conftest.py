@@ -8,7 +8,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from espnet_ext import SimulSession, load_model
 from espnet_ext.config import make_config
-from espnet_ext.live.server import Limits, Server
+from espnet_ext.live.limits import Limits
+from espnet_ext.live.server import Server
 
 OPTIONS = dict(policy="hold_n", hold_n=0)
 

@@ -27,6 +27,8 @@ OPTIONS = ("--policy=hold_n", "--hold_n=0")
         (["--max_sessions=0"], "max_sessions: must be at least 1"),
         (["--max_message_bytes=1"], "max_message_bytes: must be at least 1024"),
         (["--idle_timeout_s=nan"], "idle_timeout_s: must be above 0"),
+        (["--max_sentence_s=0"], "max_sentence_s: must be above 0"),
+        (["--search=offline"], "search: offline says nothing before the end"),
         (["--token="], "token: is empty"),
         (["--hold_n=-1"], "hold_n: must be at least 0"),
         (["--host=300.0.0.1"], "host, port: cannot listen on 300.0.0.1:"),

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from aiohttp import WSCloseCode, WSServerHandshakeError
 
-from espnet_ext.live.server import FILES, Limits
+from espnet_ext import SimulSession
+from espnet_ext.live.limits import Limits
+from espnet_ext.live.server import FILES
 
 
 @pytest.mark.parametrize("cut", [320, 1000, 3200, None])
@@ -139,8 +141,9 @@ FAULTS = {
     "sample_rate: expected int, got True": '{"sample_rate": true}',
     "sample_rate: must lie in 8000 to 192000 Hz, not 4000": '{"sample_rate": 4000}',
     "sample_rate: 48000 in the middle of a stream": '{"sample_rate": 48000}',
-    "target_lang: this server has de, not fr": '{"target_lang": "fr"}',
-    "source_lang: this server has en, not fr": '{"source_lang": "fr"}',
+    "message: not JSON: Exceeds": '{"sample_rate": 1%s}' % (5000 * "0"),
+    "target_lang: this server has de, not 'fr'": '{"target_lang": "fr"}',
+    "source_lang: this server has en, not 'fr'": '{"source_lang": "fr"}',
     "flush: expected bool, got 1": '{"flush": 1}',
     "wait_k: the policy hold_n is not tuned by it": '{"tune": {"wait_k": 2}}',
     "hold_n: expected int, got 'many'": '{"tune": {"hold_n": "many"}}',
@@ -253,8 +256,6 @@ def test_the_policy_is_tuned_on_the_way_and_text_stays(serve, alone, pcm):
 
 
 def test_a_flush_ends_a_sentence_and_the_clock_goes_on(serve, lively, pcm):
-    from espnet_ext import SimulSession
-
     samples = pcm(4)
 
     async def scenario(served):
@@ -268,9 +269,11 @@ def test_a_flush_ends_a_sentence_and_the_clock_goes_on(serve, lively, pcm):
 
     client = serve(scenario, hold_n=3)
     session = SimulSession(lively, policy="hold_n", hold_n=3)
-    for part in np.split(samples.astype(np.float32) / 2**15, 2):
-        session.push(part)
-        session.finish() if part[-1] == np.float32(samples[-1] / 2**15) else session.flush()
+    first, second = np.split(samples.astype(np.float32) / 2**15, 2)
+    session.push(first)
+    session.flush()
+    session.push(second)
+    session.finish()
     assert client.text == session.text
     assert [word["delay_ms"] for word in client.words] == session.delays
 
@@ -285,6 +288,29 @@ def test_a_sentence_without_an_end_is_remarked_on_once(serve, pcm):
 
     (notice,) = serve(scenario, max_audio_s=1.5)
     assert "flush at a pause, or serve with --long_form true" in notice
+
+
+def test_a_sentence_that_would_not_end_is_ended(serve, lively, pcm):
+    samples = pcm(4)
+
+    async def scenario(served):
+        client = await served.connect()
+        await client.say(extended=True)
+        await client.send(samples, 3200)
+        await client.finish()
+        return client
+
+    client = serve(scenario, Limits(max_sentence_s=2.5), chunk_ms=500)
+    session = SimulSession(lively, policy="hold_n", hold_n=0, chunk_ms=500)
+    first, second = np.split(samples.astype(np.float32) / 2**15, [48000])
+    session.push(first)
+    session.flush()
+    session.push(second)
+    session.finish()
+    assert client.text == session.text
+    assert [message["notice"] for message in client.messages if "notice" in message] == [
+        "3 s without the end of a sentence: one is made here"
+    ]
 
 
 def test_who_does_not_know_the_token_is_refused(serve):
