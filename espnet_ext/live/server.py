@@ -4,7 +4,6 @@ import hmac
 import importlib.resources
 import itertools
 import logging
-from urllib.parse import urlsplit
 
 from aiohttp import WSCloseCode, web
 
@@ -127,7 +126,7 @@ class Server:
     def _check_origin(self, request: web.Request) -> None:
         """Pages of other sites may not use the server through a visitor's browser."""
         origin = request.headers.get("Origin")
-        if origin is None or urlsplit(origin).netloc == request.host or origin in self.limits.allowed_origins:
+        if origin is None or origin.partition("://")[2] == request.host or origin in self.limits.allowed_origins:
             return
         raise UserError(f"origin: {origin} may not use this server; its --allowed_origins can say so")
 
@@ -135,8 +134,12 @@ class Server:
         wanted = self.limits.token
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         given = request.query.get("token", bearer)
-        if wanted is not None and not hmac.compare_digest(given.encode(), wanted.encode()):
+        if wanted is not None and not hmac.compare_digest(_bytes(given), _bytes(wanted)):
             raise UserError("token: missing or wrong; add ?token=... to the address")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")  # as aiohttp has read headers
 
 
 def _file(name: str) -> web.Response:

@@ -1,6 +1,7 @@
 """The page in a real browser: what it shows is the translation, and it only grows."""
 
 import asyncio
+import re
 
 import pytest
 import soundfile
@@ -53,19 +54,32 @@ def test_a_file_is_shown_as_it_is_decoded_alone_and_grows_only(lively_paths, alo
         await page.click(f"[value={pace}]")
         await page.choose_file("#file", wav)
         await page.wait_for(f"{STATE} === 'done'")
-        return (
-            await page.value("seen"),
-            await page.value("document.getElementById('figures').textContent"),
-            await page.value(SUBTITLES),
-        )
+        await page.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+        for kind in ("txt", "srt", "vtt"):
+            await page.click(f"#save-{kind}")
+            while not (tmp_path / f"translation.{kind}").exists():
+                await asyncio.sleep(0.05)
+        return await page.value("seen"), await page.value("document.getElementById('figures').textContent")
 
-    seen, figures, (srt, vtt) = show(lively_paths, tmp_path, scenario)
+    seen, figures = show(lively_paths, tmp_path, scenario)
     assert seen[-1] == alone(pcm(6)).text
     assert all(later.startswith(earlier) for earlier, later in zip(seen, seen[1:], strict=False))
     assert len(set(seen)) > 3
     assert figures.startswith(f"6.0 s of audio · {len(seen[-1].split())} words")
-    assert srt.startswith("1\n00:00:00,900 --> 00:00:01,900\nein Satz.\n\n2\n00:01:01,500 --> ")
-    assert vtt.startswith("WEBVTT\n\n00:00:00.900 --> 00:00:01.900\nein Satz.\n") and "A&lt;B" in vtt
+    txt, srt, vtt = ((tmp_path / f"translation.{kind}").read_text(encoding="utf-8") for kind in ("txt", "srt", "vtt"))
+    assert txt == f"{seen[-1]}\n"
+    assert re.match(r"1\n00:00:0\d,\d{3} --> 00:00:\d\d,\d{3}\n", srt)
+    assert vtt.startswith("WEBVTT\n\n00:00:0")
+    assert " ".join(re.sub(r"^\d.*", "", srt, flags=re.MULTILINE).split()) == seen[-1]
+
+
+def test_subtitles_can_be_read(lively_paths, tmp_path):
+    async def scenario(page):
+        return await page.value(SUBTITLES)
+
+    srt, vtt = show(lively_paths, tmp_path, scenario)
+    assert srt == "1\n00:00:00,900 --> 00:00:01,900\nein Satz.\n\n2\n00:01:01,500 --> 00:01:02,500\nA<B\n"
+    assert vtt == "WEBVTT\n\n00:00:00.900 --> 00:00:01.900\nein Satz.\n\n00:01:01.500 --> 00:01:02.500\nA&lt;B\n"
 
 
 def test_the_microphone_is_translated_until_it_is_stopped(lively_paths, wav, tmp_path):

@@ -329,7 +329,7 @@ def test_who_does_not_know_the_token_is_refused(serve):
 def test_pages_of_other_sites_are_refused(serve):
     async def scenario(served):
         own = str(served.http.make_url("/")).rstrip("/")
-        for origin in ("https://elsewhere.example", "null"):
+        for origin in ("https://elsewhere.example", "null", "http://["):
             client = await served.connect(headers={"Origin": origin})
             assert (await client.read_until("error"))["error"].startswith(f"origin: {origin} may not use")
         for origin in (own, "https://friend.example"):
