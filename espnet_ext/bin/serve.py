@@ -21,7 +21,8 @@ SHUTDOWN_S = 5.0
 
 def get_parser() -> ArgumentParser:
     """The command's options."""
-    parser = ArgumentParser(prog="espnet-simul serve", description=__doc__)
+    epilog = "Unless --config, --search or --policy is given, the policy is hold_n, which the page can tune."
+    parser = ArgumentParser(prog="espnet-simul serve", description=__doc__, epilog=epilog)
     add_model_options(parser)
     group = parser.add_argument_group("server")
     group.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 for all of this machine's")
@@ -38,7 +39,6 @@ def get_parser() -> ArgumentParser:
     )
     group.add_argument("--src_lang", help="language of the audio; a client that names another is refused")
     add_options(parser)
-    parser.epilog = "Unless --config, --search or --policy is given, the policy is hold_n, which the page can tune."
     return parser
 
 

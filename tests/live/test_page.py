@@ -3,10 +3,13 @@
 import asyncio
 import re
 
+import numpy as np
 import pytest
 import soundfile
 from browser import browser, executable
 from command import served
+
+from espnet_ext import SimulSession
 
 STATE = "document.getElementById('state').dataset.state"
 SUBTITLES = """
@@ -71,6 +74,28 @@ def test_a_file_is_shown_as_it_is_decoded_alone_and_grows_only(lively_paths, alo
     assert re.match(r"1\n00:00:0\d,\d{3} --> 00:00:\d\d,\d{3}\n", srt)
     assert vtt.startswith("WEBVTT\n\n00:00:0")
     assert " ".join(re.sub(r"^\d.*", "", srt, flags=re.MULTILINE).split()) == seen[-1]
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_pause_ends_a_sentence_if_it_shall(lively_paths, lively, pcm, tmp_path, pauses):
+    samples = np.concatenate([pcm(2), np.zeros(12800, np.int16), pcm(2, 1)])
+    soundfile.write(tmp_path / "pause.wav", samples, 16000)
+
+    async def scenario(page):
+        await page.click("[value=fast]")
+        await page.value(f"document.getElementById('pauses').checked = {str(pauses).lower()}")
+        await page.choose_file("#file", tmp_path / "pause.wav")
+        await page.wait_for(f"{STATE} === 'done'")
+        return await page.value("seen.at(-1)")
+
+    session = SimulSession(lively, policy="hold_n", hold_n=0)
+    before, after = np.split(samples.astype(np.float32) / 2**15, [40000])
+    session.push(before)
+    if pauses:
+        session.flush()
+    session.push(after)
+    session.finish()
+    assert show(lively_paths, tmp_path, scenario) == session.text
 
 
 def test_subtitles_can_be_read(lively_paths, tmp_path):

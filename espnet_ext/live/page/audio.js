@@ -1,9 +1,8 @@
 // Where the audio comes from. A source has a `rate`, `run(send)`, which ends with the audio, and `stop()`;
-// `send` takes 16-bit samples and may keep the source waiting.
+// `send` takes 16-bit samples, a tenth of a second at most, and may keep the source waiting.
 
 const FILE_RATE = 16000;
 const PIECE_S = 0.1;
-const FAST_PIECE_S = 1;
 
 function toPcm(samples) {
   return Int16Array.from(samples, (sample) => Math.max(-32768, Math.min(32767, Math.round(sample * 32768))));
@@ -60,7 +59,7 @@ export async function openFile(file, paced, audible) {
     async run(send) {
       if (paced && audible) player = play(audio);
       const begin = performance.now();
-      const size = FILE_RATE * (paced ? PIECE_S : FAST_PIECE_S);
+      const size = FILE_RATE * PIECE_S;
       for (let first = 0; first < samples.length && !stopped; first += size) {
         const due = begin + (1000 * Math.min(first + size, samples.length)) / FILE_RATE;
         if (paced) await new Promise((resolve) => setTimeout(resolve, due - performance.now()));

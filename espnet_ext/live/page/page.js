@@ -1,4 +1,5 @@
 import { openFile, openMicrophone } from "./audio.js";
+import { Pauses } from "./pauses.js";
 import { cues, srt, vtt } from "./subtitles.js";
 
 const UNSENT_BYTES = 256 * 1024; // above it a fast file waits for the network
@@ -81,6 +82,10 @@ function connect(rate) {
   });
 }
 
+function flush() {
+  if (run?.socket?.readyState === WebSocket.OPEN) run.socket.send(JSON.stringify({ flush: true }));
+}
+
 function sendTune(socket) {
   if (info.tune) socket.send(JSON.stringify({ tune: { [info.tune.name]: Number(find("tune").value) } }));
 }
@@ -114,9 +119,11 @@ async function translate(open, label) {
     show("running", label);
     tick();
     run.timer = setInterval(tick, 1000);
+    const pauses = new Pauses();
     const sent = run.source.run(async (samples) => {
       while (run?.socket.bufferedAmount > UNSENT_BYTES) await new Promise((resolve) => setTimeout(resolve, 20));
       if (run?.socket.readyState === WebSocket.OPEN) run.socket.send(samples);
+      if (pauses.end(samples) && find("pauses").checked) flush();
     });
     await Promise.race([sent, answered]);
     clearInterval(run.timer);
@@ -176,7 +183,7 @@ find("file").onchange = ({ target }) => {
   target.value = "";
 };
 find("stop").onclick = () => run?.source.stop();
-find("flush").onclick = () => run?.socket?.send(JSON.stringify({ flush: true }));
+find("flush").onclick = flush;
 find("dismiss").onclick = () => complain("");
 find("copy").onclick = copy;
 find("save-txt").onclick = () => save("txt", `${plainText()}\n`);
@@ -211,6 +218,7 @@ try {
   info = await (await fetch(`info${query}`)).json();
   find("languages").textContent = [info.src_lang, info.tgt_lang].filter(Boolean).join(" → ");
   find("text").lang = info.tgt_lang;
+  find("pauses").checked = !info.long_form;
   if (info.tune) {
     for (const key of ["min", "max", "value"]) find("tune")[key] = info.tune[key];
     find("tuning").hidden = false;
