@@ -37,8 +37,18 @@ TOKENS_PER_SECOND = 3
 VOCABULARY = 4000
 
 
+def script(scores: torch.Tensor, ys: torch.Tensor, xs: torch.Tensor, eos: int, frames_per_token: float) -> torch.Tensor:
+    """Scores `(hyps, vocabulary)` in the place of a decoder's: token after token, as the audio allows."""
+    position = ys.size(1) - 1
+    allowed = xs.size(1) / frames_per_token
+    scores = scores * 1e-3 - 10
+    scores[:, eos] = -1000.0
+    scores[:, 2 + position % (VOCABULARY - 10) if position < allowed else eos] = -0.1
+    return scores
+
+
 class Scripted(BatchScorerInterface):
-    """Runs a decoder and then puts a script in the place of its scores: token after token, as the audio allows."""
+    """Runs a decoder and then puts a script in the place of its scores."""
 
     def __init__(self, decoder: BatchScorerInterface, eos: int, frames_per_second: float) -> None:
         self.decoder = decoder
@@ -50,12 +60,7 @@ class Scripted(BatchScorerInterface):
 
     def batch_score(self, ys: torch.Tensor, states: list, xs: torch.Tensor) -> tuple[torch.Tensor, list]:
         scores, states = self.decoder.batch_score(ys, states, xs)
-        position = ys.size(1) - 1
-        allowed = xs.size(1) / self.frames_per_token
-        scores = scores * 1e-3 - 10
-        scores[:, self.eos] = -1000.0
-        scores[:, 2 + position % (VOCABULARY - 10) if position < allowed else self.eos] = -0.1
-        return scores, states
+        return script(scores, ys, xs, self.eos, self.frames_per_token), states
 
     def retain(self, states: list) -> None:
         if hasattr(self.decoder, "retain"):

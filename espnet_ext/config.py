@@ -149,7 +149,7 @@ class DecodeConfig:
     @property
     def variant(self) -> dict[str, object]:
         """Options that are not at their default, beside the search, its policy and what the policy is tuned by."""
-        named = {"search", "policy", "tgt_lang", *self._policy_options[:1]}
+        named = {"search", "policy", "tgt_lang", self.tuned_by}
         options = [option for option in dataclasses.fields(self) if option.name not in named]
         values = {option.name: getattr(self, option.name) for option in options}
         return {option.name: values[option.name] for option in options if values[option.name] != option.default}
@@ -161,6 +161,11 @@ class DecodeConfig:
         if self.search == "ibwbs":
             names += ("reliability", "repetition", "seen")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def tuned_by(self) -> str | None:
+        """The option that sets the policy's balance of latency and quality, if it has one."""
+        return next(iter(self._policy_options), None)
 
     @property
     def _policy_options(self) -> tuple[str, ...]:
@@ -181,9 +186,14 @@ def _kind(option: dataclasses.Field) -> type:
     return getattr(option.type, "__args__", (option.type,))[0]
 
 
+def option_names() -> list[str]:
+    """Names of all options of a decode."""
+    return [option.name for option in dataclasses.fields(DecodeConfig)]
+
+
 def make_config(values: Mapping[str, object]) -> DecodeConfig:
     """A config from option names and values. Raises UserError for an unknown key, with the nearest known one."""
-    known = [option.name for option in dataclasses.fields(DecodeConfig)]
+    known = option_names()
     for key in values:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, n=1)
@@ -224,8 +234,7 @@ def add_options(parser: argparse.ArgumentParser, leave_out: Container[str] = ())
 
 def config_from_args(args: argparse.Namespace) -> DecodeConfig:
     """The config of parsed arguments: the yaml file's values under the command line's."""
-    names = {option.name for option in dataclasses.fields(DecodeConfig)}
-    given = {key: value for key, value in vars(args).items() if key in names}
+    given = {key: value for key, value in vars(args).items() if key in option_names()}
     if args.config is None:
         return make_config(given)
     values = read_config(args.config) | given

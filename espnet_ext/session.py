@@ -16,7 +16,7 @@ from espnet_ext.errors import UserError
 from espnet_ext.history import WORD_MS, Attention, FixedDuration, FixedWords, History, Punctuation, Word
 from espnet_ext.log.clocks import Step, finish_times
 from espnet_ext.log.instances import Revision
-from espnet_ext.log.units import clean_text, uses_characters
+from espnet_ext.log.units import clean_text, join_units
 from espnet_ext.model import SpeechTranslationModel
 from espnet_ext.model.encoder import EncoderWindow
 from espnet_ext.policy import AlignAtt, All, Context, CtcWait, HoldN, LocalAgreement, Policy, WaitK
@@ -34,9 +34,14 @@ from espnet_ext.search.beam_step import Expansions, drive
 
 @dataclass(frozen=True)
 class Update:
-    """What a push changed: newly released whole words, the rest of the best hypothesis, the words' delay in ms."""
+    """What a push changed: newly released whole words, the rest of the best hypothesis, the words' delay in ms.
+
+    `units` are the words of `text` (characters for zh and ja), `delays` theirs.
+    """
 
     text: str
+    units: tuple[str, ...]
+    delays: tuple[float, ...]
     unstable: str
     delay_ms: float
     final: bool
@@ -80,6 +85,18 @@ class SimulSession:
         self.search = _make_search(model, self.config, self.beam_step)
         self.emitter = Emitter(model.vocabulary, self.config.tgt_lang)
         self.reset()
+
+    def tune(self, **options: int) -> None:
+        """Change what the policy is tuned by (`hold_n`, `align_att_f`, ...) from the next search on; text stays.
+
+        Raises UserError for a value that cannot be, and for an option that the policy does not have.
+        """
+        for name in options:
+            if name != self.config.tuned_by:
+                raise UserError(f"{name}: the policy {self.config.policy} is not tuned by it")
+        self.config = dataclasses.replace(self.config, **options)
+        if options:
+            self.policy = _make_policy(self.config)
 
     def reset(self, name: str = "stream") -> None:
         """Forget everything about the stream so far, finished or not; the next push starts a new one.
@@ -296,13 +313,15 @@ class SimulSession:
     def _update(self, first: int) -> Update:
         return Update(
             text=self._join(self.units[first:]),
+            units=tuple(self.units[first:]),
+            delays=tuple(self.delays[first:]),
             unstable="" if self.finished else self.unstable,
             delay_ms=1000 * self.processed / SAMPLE_RATE,
             final=self.finished,
         )
 
     def _join(self, units: list[str]) -> str:
-        return ("" if uses_characters(self.config.tgt_lang) else " ").join(units)
+        return join_units(units, self.config.tgt_lang)
 
 
 def _check_samples(samples: np.ndarray) -> np.ndarray:

@@ -35,24 +35,22 @@ class PlainLines:
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
-        self.seen = 0
         self.inside = False
 
     def update(self, session: SimulSession, update: Update) -> None:
         """Write the new words."""
-        for unit in session.units[self.seen :]:
+        for unit in update.units:
             self.stream.write(joiner(session) * self.inside + unit)
             self.inside = not ends_sentence(unit)
             if not self.inside:
                 self.stream.write("\n")
-        self.seen = len(session.units)
         self.stream.flush()
 
     def end(self) -> None:
         """End the line."""
         self.stream.write("\n" * self.inside)
         self.stream.flush()
-        self.seen, self.inside = 0, False
+        self.inside = False
 
 
 class TerminalLines:
@@ -64,7 +62,6 @@ class TerminalLines:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.live: Live | None = None
-        self.seen = 0
         self.line = ""
 
     def update(self, session: SimulSession, update: Update) -> None:
@@ -74,14 +71,13 @@ class TerminalLines:
                 console=self.console, auto_refresh=False, transient=True, redirect_stderr=sys.stderr.isatty()
             )
             self.live.start()
-        for unit in session.units[self.seen :]:
+        for unit in update.units:
             self.line += joiner(session) * bool(self.line) + unit
             *full, self.line = wrap(self.line, self.console.width)
             if ends_sentence(unit):
                 full, self.line = [*full, self.line], ""
             for line in full:
                 self._print(line)
-        self.seen = len(session.units)
         rest = joiner(session) * bool(self.line) + update.unstable if update.unstable else ""
         shown = Text.assemble((self.line, "bold"), (rest, "dim")).wrap(self.console, self.console.width)
         self.live.update(Group(*shown[-(self.console.height - 1) :]), refresh=True)  # its end where it does not fit
@@ -93,7 +89,7 @@ class TerminalLines:
                 self._print(self.line)
             self.live.update("", refresh=True)
             self.live.stop()
-        self.live, self.seen, self.line = None, 0, ""
+        self.live, self.line = None, ""
 
     def _print(self, line: str) -> None:
         self.console.print(Text(line, style="bold"))
@@ -133,14 +129,12 @@ class Subtitles:
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
         self.maker: CueMaker | None = None
-        self.seen = 0
         self.number = 0
 
     def update(self, session: SimulSession, update: Update) -> None:
         """Write the cues that the new words complete."""
         self.maker = self.maker or CueMaker(joiner(session))
-        self._write(self.maker.add(session.units[self.seen :], session.delays[self.seen :]))
-        self.seen = len(session.units)
+        self._write(self.maker.add(update.units, update.delays))
 
     def end(self) -> None:
         """Write the last cue."""

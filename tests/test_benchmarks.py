@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
             {"stage1_s", "stage3_mb_long"},
         ),
         ("long_form", ["--minutes", "1.5", "--align_att_layer", "2"], {"rss_growth", "step_growth", "bleu"}),
+        ("live_load", ["--seconds", "2", "--most", "1"], {"mini", "paper"}),
         ("end_to_end", ["--runs", "1", "--utterances", "2"], {"ratio_mini", "ratio_30s", "ratio_30s_search"}),
     ],
 )

@@ -196,6 +196,25 @@ def test_a_larger_n_never_releases_earlier(tiny, speech):
     assert means == sorted(means)
 
 
+def test_a_policy_is_tuned_on_the_way_and_released_text_stays(tiny, speech):
+    samples, half = speech(6), 48000
+    free = SimulSession(tiny, policy="hold_n", hold_n=0)
+    translate(free, samples)
+    session = SimulSession(tiny, policy="hold_n", hold_n=0)
+    session.push(samples[:half])
+    before = session.text
+    session.tune(hold_n=50)
+    assert session.push(samples[half:]).text == ""
+    update = session.finish()
+    assert before and session.text.startswith(before) and set(update.delays) == {6000}
+    session.tune(hold_n=0)
+    translate(session, samples)
+    assert outcome(session) == outcome(free)
+    for options, message in ((dict(hold_n=-1), "at least 0"), (dict(la_n=3), "la_n: the policy hold_n is not tuned")):
+        with pytest.raises(UserError, match=message):
+            session.tune(**options)
+
+
 def test_characters_are_the_unit_for_chinese(tiny, speech):
     session = SimulSession(tiny, tgt_lang="zh")
     translate(session, speech(2))

@@ -37,10 +37,11 @@ def shown():
         file = io.StringIO()
         console = Console(file=file, force_terminal=True, width=width, height=height, legacy_windows=False)
         view = TerminalLines(console)
-        screens = []
+        screens, released = [], 0
+        session = SimpleNamespace(config=SimpleNamespace(tgt_lang=tgt_lang))
         for units, unstable in updates:
-            session = SimpleNamespace(units=units, config=SimpleNamespace(tgt_lang=tgt_lang))
-            view.update(session, SimpleNamespace(unstable=unstable))
+            view.update(session, SimpleNamespace(units=units[released:], unstable=unstable))
+            released = len(units)
             screens.append("\n".join(screen(file.getvalue())).rstrip())
         view.end()
         return screens, "\n".join(screen(file.getvalue())).rstrip()

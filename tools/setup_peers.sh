@@ -4,7 +4,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target=${root}/.venv.peers
-packages=(simuleval==1.1.4 textgrid==1.6.1 simulstream==1.0.0)
+packages=(simuleval==1.1.4 textgrid==1.6.1 simulstream==1.0.0 websockets==17.4)
 [ "$(cat "${target}/installed" 2>/dev/null)" != "${packages[*]}" ] || exit 0
 python=$("${root}/tools/setup.sh")
 echo "setup: installing ${packages[*]} for the tests into ${target}" >&2

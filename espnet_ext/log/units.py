@@ -5,6 +5,8 @@ white space or into single characters depending on the tool and the text's side,
 which they could differ: `clean_text` sees to it.
 """
 
+from collections.abc import Sequence
+
 CHARACTER_LANGUAGES = frozenset({"zh", "ja"})
 
 
@@ -22,10 +24,15 @@ def split_units(text: str, tgt_lang: str) -> list[str]:
     return list("".join(words)) if uses_characters(tgt_lang) else words
 
 
+def join_units(units: Sequence[str], tgt_lang: str) -> str:
+    """The text of units."""
+    return ("" if uses_characters(tgt_lang) else " ").join(units)
+
+
 def clean_text(text: str, tgt_lang: str) -> str:
     """`text` as it is logged: words joined by single plain blanks; no blank at all where the unit is the character.
 
     Any other white space (no-break space, line and paragraph separators, tabs, new lines) separates words too, as for
     `split_units`, so `len(split_units(t, lang)) == len(split_units(clean_text(t, lang), lang))`.
     """
-    return ("" if uses_characters(tgt_lang) else " ").join(text.split())
+    return join_units(text.split(), tgt_lang)

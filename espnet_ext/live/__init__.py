@@ -1,0 +1,1 @@
+"""Live translation over a socket: the server, its protocol and its page."""
