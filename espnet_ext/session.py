@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from espnet_ext.audio.fixed_length import FixedLength
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.config import DecodeConfig, make_config
 from espnet_ext.emitter import Emitter
@@ -16,7 +17,7 @@ from espnet_ext.history import WORD_MS, Attention, FixedDuration, FixedWords, Hi
 from espnet_ext.log.clocks import Step, finish_times
 from espnet_ext.log.instances import Revision
 from espnet_ext.log.units import clean_text, uses_characters
-from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.model import SpeechModel
 from espnet_ext.model.encoder import EncoderWindow
 from espnet_ext.policy import AlignAtt, All, Context, CtcWait, HoldN, LocalAgreement, Policy, WaitK
 from espnet_ext.search import (
@@ -53,12 +54,14 @@ class SimulSession:
     Raises UserError for an option that is unknown, impossible or does not fit the model.
     """
 
-    def __init__(self, model: SpeechTranslationModel, config: DecodeConfig | None = None, **options: object) -> None:
+    def __init__(self, model: SpeechModel, config: DecodeConfig | None = None, **options: object) -> None:
         self.model = model
         config = config if config is not None else make_config(options)
         self.config = config.filled(model.streaming, model.natural_chunk_ms, model.attention_layer)
         self.chunk_ms = float(self.config.chunk_ms)
         self.frontend = model.frontend()
+        if model.max_audio_s and not self.config.long_form:
+            self.frontend = FixedLength(self.frontend, model.max_audio_s, pad=self.config.search == "offline")
         self.encoder = model.encoder()
         self.history = None
         if self.config.long_form:
@@ -163,6 +166,8 @@ class SimulSession:
         if self.search.cut_repeats:
             limit = self.config.max_ngram_repeats
             logging.warning("%s: cut where an n-gram came more than %d times in a row", self.name, limit)
+        if isinstance(self.frontend, FixedLength) and self.frontend.is_cut:
+            logging.warning("%s: only the first %g s are translated, see --long_form", self.name, self.model.max_audio_s)
 
     @property
     def text(self) -> str:
@@ -303,7 +308,7 @@ def _check_samples(samples: np.ndarray) -> np.ndarray:
     return samples
 
 
-def _make_step(model: SpeechTranslationModel, config: DecodeConfig) -> BeamStep:
+def _make_step(model: SpeechModel, config: DecodeConfig) -> BeamStep:
     weights = {
         "decoder": 1.0 - config.ctc_weight,
         "ctc": config.ctc_weight,
@@ -311,11 +316,19 @@ def _make_step(model: SpeechTranslationModel, config: DecodeConfig) -> BeamStep:
         "length_bonus": config.length_bonus,
     }
     used = [name for name, weight in weights.items() if weight]
-    scorers = model.scorers(used, config.align_att_layer if config.policy == "align_att" else None)
-    return BeamStep(scorers, weights, config.beam_size, len(model.vocabulary), model.sos)
+    heads = model.attention_heads(config.align_att_layer) if config.policy == "align_att" else None
+    return BeamStep(
+        model.scorers(used, heads),
+        weights,
+        config.beam_size,
+        len(model.vocabulary),
+        model.start(config.src_lang, config.tgt_lang),
+        model.suppressed,
+        model.suppressed_first,
+    )
 
 
-def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: BeamStep) -> Search:
+def _make_search(model: SpeechModel, config: DecodeConfig, step: BeamStep) -> Search:
     common = dict(
         step=step,
         eos=model.eos,
@@ -325,6 +338,7 @@ def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: Beam
         markers=model.vocabulary.markers(),
         decoder_states=config.decoder_states,
         memory_grows=model.streaming,
+        max_tokens=model.max_tokens,
     )
     if config.search in ("offline", "standard"):
         return StandardBeamSearch(**common, end_detect=bool(config.end_detect))
@@ -347,13 +361,15 @@ def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: Beam
     )
 
 
-def _make_history(model: SpeechTranslationModel, config: DecodeConfig) -> History:
+def _make_history(model: SpeechModel, config: DecodeConfig) -> History:
+    if model.max_audio_s and config.max_audio_s > model.max_audio_s:
+        raise UserError(f"max_audio_s: {config.max_audio_s:g} is above the {model.max_audio_s:g} s that the model takes")
     text = Punctuation() if config.text_history == "punctuation" else FixedWords(config.n_words)
     audio = Attention()
     if config.audio_history == "fixed_duration":
         audio = FixedDuration(round(config.n_words * WORD_MS / model.frame_ms))
     most = int((1000 * config.max_audio_s - config.chunk_ms) / model.frame_ms)
-    return History(text, audio, config.text_cap, most, model.block_size if model.streaming else 0)
+    return History(text, audio, config.text_cap, most, model.block_size or 0)
 
 
 def _make_policy(config: DecodeConfig) -> Policy:

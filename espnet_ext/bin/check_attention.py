@@ -31,7 +31,7 @@ from espnet_ext.errors import UserError
 from espnet_ext.evaluation.attention import measure, recommend
 from espnet_ext.files import atomic_write, read_table
 from espnet_ext.model import SpeechTranslationModel
-from espnet_ext.model.espnet_st import ATTENTION_FILE
+from espnet_ext.model.packed import ATTENTION_FILE
 from espnet_ext.progress import progress
 
 HIGH_P_EOS = 0.5

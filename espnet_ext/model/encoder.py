@@ -4,6 +4,7 @@ Both kinds have `push` and `reset`, and count the frames that went through their
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -118,17 +119,24 @@ class BlockEncoder:
 
 
 class FullContextEncoder:
-    """An encoder that sees the whole utterance: all audio so far is encoded anew at every push (IBWBS paper, 3.3)."""
+    """An encoder that sees the whole utterance: all audio so far is encoded anew at every push (IBWBS paper, 3.3).
 
-    def __init__(self, encoder: torch.nn.Module) -> None:
-        self.encoder = encoder
-        self.field, _ = subsampling(encoder.embed)
+    Args:
+        encode: features `(T, D)` of the utterance so far -> memory `(T', D')`.
+        field: feature frames that one memory frame is made of.
+        width: D'.
+    """
+
+    def __init__(self, encode: Callable[[Tensor], Tensor], field: int, width: int) -> None:
+        self.encode = encode
+        self.field = field
+        self.width = width
         self.reset()
 
     def reset(self) -> None:
         """Forget the utterance."""
         self.features: Tensor | None = None
-        self.memory = torch.zeros(0, self.encoder.output_size())
+        self.memory = torch.zeros(0, self.width)
         self.encoded_frames = 0
 
     @torch.inference_mode()
@@ -139,9 +147,7 @@ class FullContextEncoder:
         """
         self.features = features if self.features is None else torch.cat([self.features, features])
         if len(features) and len(self.features) >= self.field:
-            lengths = torch.tensor([len(self.features)], device=self.features.device)
-            memory, *_ = self.encoder(self.features.unsqueeze(0), lengths)
-            self.memory = (memory[0] if isinstance(memory, tuple) else memory)[0]
+            self.memory = self.encode(self.features)
             self.encoded_frames += len(self.memory)
         return self.memory
 
