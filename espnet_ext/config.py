@@ -82,7 +82,8 @@ class DecodeConfig:
     la_every: int = _option(1, "local_agreement: search at every m-th step only")
     align_att_f: int = _option(4, "align_att: last frames a stable token may not attend to")
     align_att_layer: int | None = _option(
-        None, "align_att: decoder layer of the attention, from 1; unset: what check_attention has found, else the model's"
+        None,
+        "align_att: decoder layer of the attention, from 1; unset: as check_attention found, else the model's",
     )
     drop_last_frame: bool = _option(True, "align_att: leave out the last frame, as the authors' code does")
     standardize: bool = _option(False, "align_att: standardise each frame's attention over the new tokens")

@@ -167,7 +167,8 @@ class SimulSession:
             limit = self.config.max_ngram_repeats
             logging.warning("%s: cut where an n-gram came more than %d times in a row", self.name, limit)
         if isinstance(self.frontend, FixedLength) and self.frontend.is_cut:
-            logging.warning("%s: only the first %g s are translated, see --long_form", self.name, self.model.max_audio_s)
+            limit = self.model.max_audio_s
+            logging.warning("%s: only the first %g s are translated; longer audio needs long_form", self.name, limit)
 
     @property
     def text(self) -> str:
@@ -340,6 +341,8 @@ def _make_search(model: SpeechModel, config: DecodeConfig, step: BeamStep) -> Se
         memory_grows=model.streaming,
         max_tokens=model.max_tokens,
     )
+    if config.policy == "ctc_wait" and not model.has_ctc:
+        raise UserError("policy: ctc_wait needs a model with CTC; use another policy")
     if config.search in ("offline", "standard"):
         return StandardBeamSearch(**common, end_detect=bool(config.end_detect))
     if config.search != "ibwbs" and not model.streaming:
@@ -363,7 +366,7 @@ def _make_search(model: SpeechModel, config: DecodeConfig, step: BeamStep) -> Se
 
 def _make_history(model: SpeechModel, config: DecodeConfig) -> History:
     if model.max_audio_s and config.max_audio_s > model.max_audio_s:
-        raise UserError(f"max_audio_s: {config.max_audio_s:g} is above the {model.max_audio_s:g} s that the model takes")
+        raise UserError(f"max_audio_s: {config.max_audio_s:g} is above the model's limit, {model.max_audio_s:g} s")
     text = Punctuation() if config.text_history == "punctuation" else FixedWords(config.n_words)
     audio = Attention()
     if config.audio_history == "fixed_duration":

@@ -49,7 +49,12 @@ def write_s2t(directory: Path, seed: int = 0, encoder: str = "e_branchformer", *
     stats = dict(stats_file=str(directory / "data" / "stats.npz"))
     model = S2TTask.build_model(argparse.Namespace(**config | {"normalize_conf": stats}))
     with torch.no_grad():
+        # Sharper than the initialisation: languages and audio matter.
         model.decoder.output_layer.weight.mul_(3.0)
+        model.decoder.embed[0].weight.mul_(2.0)
+        for layer in model.decoder.decoders:
+            for linear in (module for module in layer.modules() if isinstance(module, torch.nn.Linear)):
+                linear.weight.mul_(2.0)
     (directory / CONFIG).parent.mkdir(parents=True)
     (directory / CONFIG).write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
     torch.save(model.state_dict(), directory / WEIGHTS)

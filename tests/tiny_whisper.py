@@ -1,5 +1,6 @@
 """Tiny random Whisper models, written to disk in transformers' own format."""
 
+import re
 from pathlib import Path
 
 import torch
@@ -29,6 +30,8 @@ def write_whisper(directory: Path, seed: int = 0, languages=LANGUAGES, generatio
     tokenizer.save_pretrained(directory)
     ids = tokenizer.get_vocab()
     eos = ids["<|endoftext|>"]
+    written = re.compile("Ġ[a-z]+|[a-z]{2,}")  # the rest is never put out, so that texts have words
+    suppressed = sorted(index for token, index in ids.items() if not written.fullmatch(token) and index != eos)
     WhisperFeatureExtractor(feature_size=20, chunk_length=SECONDS).save_pretrained(directory)
     config = WhisperConfig(
         **dict(
@@ -55,12 +58,15 @@ def write_whisper(directory: Path, seed: int = 0, languages=LANGUAGES, generatio
     torch.manual_seed(seed)
     model = WhisperForConditionalGeneration(config).eval()
     with torch.no_grad():
-        # Sharper than the initialisation, so that searches differ.
-        model.model.decoder.embed_tokens.weight.normal_(std=0.4)
-        model.model.decoder.embed_positions.weight.normal_(std=0.4)
+        # Sharper than the initialisation, so that searches differ; what was fed last does not echo.
+        model.model.decoder.embed_tokens.weight.normal_(std=0.3)
+        model.model.decoder.embed_positions.weight.normal_(std=0.3)
+        for module in model.model.modules():
+            if isinstance(module, torch.nn.Linear | torch.nn.Conv1d):
+                module.weight.normal_(std=0.3)
         for layer in model.model.decoder.layers:
-            layer.encoder_attn.q_proj.weight.mul_(20)
-            layer.encoder_attn.out_proj.weight.mul_(20)
+            layer.encoder_attn.q_proj.weight.mul_(2)
+            layer.encoder_attn.out_proj.weight.mul_(2)
     model.generation_config = GenerationConfig(
         **dict(
             decoder_start_token_id=config.decoder_start_token_id,
@@ -71,8 +77,8 @@ def write_whisper(directory: Path, seed: int = 0, languages=LANGUAGES, generatio
             task_to_id={task: ids[f"<|{task}|>"] for task in ("translate", "transcribe")},
             no_timestamps_token_id=ids["<|notimestamps|>"],
             alignment_heads=[[1, 0], [2, 1], [2, 3]],
-            suppress_tokens=[*range(5, 40, 3), *(ids[token] for token in special)],
-            begin_suppress_tokens=[ids["Ġ"], eos],
+            suppress_tokens=[*suppressed, *range(len(tokenizer), config.vocab_size)],
+            begin_suppress_tokens=[ids["Ġt"], eos],
             max_length=config.max_target_positions,
             return_timestamps=False,
         )

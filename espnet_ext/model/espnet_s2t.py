@@ -31,7 +31,7 @@ class SpeechToTextModel(SpeechTranslationModel):
         super().__init__(model, vocabulary, config, **options)
         symbols = config["preprocessor_conf"]
         if symbols["fs"] != SAMPLE_RATE:
-            raise UserError(f"preprocessor_conf: fs: {symbols['fs']} Hz; only models of {SAMPLE_RATE} Hz run on a stream")
+            raise UserError(f"preprocessor_conf: fs: {symbols['fs']} Hz; only models of {SAMPLE_RATE} Hz can be used")
         self.max_audio_s = float(symbols["speech_length"])
         ids = {token: index for index, token in enumerate(vocabulary.token_list)}
         self.no_timestamps = ids[symbols["notime_symbol"]]
@@ -47,8 +47,13 @@ class SpeechToTextModel(SpeechTranslationModel):
         source = find_language(self.sources, src_lang, "src_lang")
         return self.sos, source, find_language(self.targets, tgt_lang, "tgt_lang"), self.no_timestamps
 
+    @property
+    def has_ctc(self) -> bool:
+        """Whether the model was trained with CTC, which in OWSM knows the transcript, not the translation."""
+        return self.module.ctc is not None
+
     def _ctc(self, option: str) -> torch.nn.Module:
-        if self.module.ctc is None:
+        if not self.has_ctc:
             raise UserError(f"{option}: the model was trained without CTC")
         return self.module.ctc
 

@@ -92,6 +92,11 @@ class SpeechTranslationModel:
         return next(self.module.parameters()).device
 
     @property
+    def has_ctc(self) -> bool:
+        """Whether the model was trained with CTC over the target's tokens."""
+        return hasattr(self.module, "st_ctc")
+
+    @property
     def natural_chunk_ms(self) -> float:
         """`chunk_ms` where none is asked for: the hop of a block encoder, 280 for a full-context one."""
         return self.hop_size * self.frame_ms if self.streaming else FULL_CONTEXT_CHUNK_MS
@@ -158,7 +163,7 @@ class SpeechTranslationModel:
     @torch.inference_mode()
     def ctc_length(self, memory: torch.Tensor) -> int:
         """Number of tokens that greedy CTC finds in memory frames `(T, D)`."""
-        best = self._ctc("policy ctc_wait").argmax(memory.unsqueeze(0))[0].unique_consecutive()
+        best = self._ctc("ctc_length").argmax(memory.unsqueeze(0))[0].unique_consecutive()
         return int((best != 0).sum())
 
     def _decoder(self, attention_heads: Mapping[int, Sequence[int]] | None) -> BatchScorerInterface:
@@ -172,6 +177,6 @@ class SpeechTranslationModel:
         return self.language_model
 
     def _ctc(self, option: str) -> torch.nn.Module:
-        if not hasattr(self.module, "st_ctc"):
+        if not self.has_ctc:
             raise UserError(f"{option}: the model was trained without ST-CTC")
         return self.module.st_ctc

@@ -65,6 +65,7 @@ class SpeechModel(Protocol):
         natural_chunk_ms: `chunk_ms` where none is asked for.
         attention_layer: decoder layer (from 1) for AlignAtt where none is asked for; None: heads chosen by the model.
         decoder_layers: layers whose attention can be had.
+        has_ctc: whether there is a CTC, so that `ctc_length` can be asked.
         suppressed: tokens that are never put out.
         suppressed_first: tokens that are not put out first.
         max_tokens: longest output that the decoder can take, None without limit.
@@ -80,6 +81,7 @@ class SpeechModel(Protocol):
     frame_ms: float
     natural_chunk_ms: float
     attention_layer: int | None
+    has_ctc: bool
     suppressed: Sequence[int]
     suppressed_first: Sequence[int]
     max_tokens: int | None

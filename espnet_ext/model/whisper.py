@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -45,7 +46,7 @@ class WhisperModel:
     streaming = False
     block_size = None
     natural_chunk_ms = FULL_CONTEXT_CHUNK_MS
-    attention_layer: int | None
+    has_ctc = False
 
     def __init__(
         self,
@@ -161,7 +162,7 @@ class WhisperModel:
 
     def ctc_length(self, memory: Tensor) -> int:
         """Raises UserError: there is no CTC."""
-        raise UserError("policy ctc_wait: Whisper models have no CTC; use another policy")
+        raise UserError("ctc_length: Whisper models have no CTC")
 
 
 def _as_espnets(module: WhisperForConditionalGeneration) -> SimpleNamespace:
@@ -200,26 +201,38 @@ def _attention(attention: torch.nn.Module) -> SimpleNamespace:
     )
 
 
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Without its progress bars and reports while the block runs."""
+    bar, level = transformers_logging.is_progress_bar_enabled(), transformers_logging.get_verbosity()
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity(transformers_logging.CRITICAL)
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bar:
+            transformers_logging.enable_progress_bar()
+
+
 def load_whisper(directory: Path, device: str, precision: str, compiled: bool) -> WhisperModel:
     """A Whisper model from the directory that `save_pretrained` of model and processor write.
 
     Raises UserError for files that are missing, unreadable or do not fit together.
     """
-    shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
     try:
-        module, report = WhisperForConditionalGeneration.from_pretrained(
-            directory, dtype=torch.float32, local_files_only=True, use_safetensors=True, output_loading_info=True
-        )
-        extractor = WhisperFeatureExtractor.from_pretrained(directory, local_files_only=True)
-        tokenizer = WhisperTokenizer.from_pretrained(directory, local_files_only=True)
+        with _quiet_transformers():
+            module, report = WhisperForConditionalGeneration.from_pretrained(
+                directory, dtype=torch.float32, local_files_only=True, use_safetensors=True, output_loading_info=True
+            )
+            extractor = WhisperFeatureExtractor.from_pretrained(directory, local_files_only=True)
+            tokenizer = WhisperTokenizer.from_pretrained(directory, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, json.JSONDecodeError) as error:
         raise UserError(f"{directory}: not a whole Whisper model: {str(error).splitlines()[0]}") from None
-    finally:
-        if shown:
-            transformers_logging.enable_progress_bar()
     if report["missing_keys"]:
         missing = sorted(report["missing_keys"])
         raise UserError(f"{directory}: {len(missing)} parameters have no value, such as {missing[0]}")
+    if tokenizer.eos_token_id != module.config.eos_token_id:
+        raise UserError(f"{directory}: its tokenizer is not the model's: {tokenizer.eos_token} has another id")
     layer = recommended_layer(directory / WHISPER_WEIGHTS[0])
     return WhisperModel(module.to(device), extractor, tokenizer, precision, compiled, layer)
