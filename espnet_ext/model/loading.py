@@ -42,6 +42,8 @@ def load_model(
         return load_espnet(st_train_config, st_model_file, device, lm_train_config, lm_file, precision, compiled)
     if lm_train_config is not None or lm_file is not None:
         raise UserError("lm_train_config: a Whisper model takes no language model; leave it out")
-    from espnet_ext.model.whisper import load_whisper  # transformers takes seconds
-
+    try:
+        from espnet_ext.model.whisper import load_whisper  # here: only these models need transformers
+    except ModuleNotFoundError as error:
+        raise UserError(f"{st_train_config}: a Whisper model; install espnet-ext[whisper] ({error})") from None
     return load_whisper(Path(st_train_config).parent, device, precision, compiled)

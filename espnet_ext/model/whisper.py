@@ -68,7 +68,7 @@ class WhisperModel:
         if extractor.sampling_rate != SAMPLE_RATE:
             raise UserError(f"sampling_rate: {extractor.sampling_rate} Hz; only models of {SAMPLE_RATE} Hz can be used")
         self.sources = {match[1]: special[token] for token in special if (match := LANGUAGE.fullmatch(token))}
-        self.eos = config.eos_token_id
+        self.eos = generation.eos_token_id
         self.suppressed = generation.suppress_tokens or ()
         self.suppressed_first = generation.begin_suppress_tokens or ()
         self.max_tokens = config.max_target_positions - len(self.start(next(iter(self.sources)), TARGET)) + 1
@@ -120,7 +120,7 @@ class WhisperModel:
         source = find_language(self.sources, src_lang, "src_lang")
         special = self.vocabulary.ids
         return (
-            self.module.config.decoder_start_token_id,
+            self.module.generation_config.decoder_start_token_id,
             source,
             special["<|translate|>"],
             special["<|notimestamps|>"],
@@ -232,7 +232,7 @@ def load_whisper(directory: Path, device: str, precision: str, compiled: bool) -
     if report["missing_keys"]:
         missing = sorted(report["missing_keys"])
         raise UserError(f"{directory}: {len(missing)} parameters have no value, such as {missing[0]}")
-    if tokenizer.eos_token_id != module.config.eos_token_id:
+    if tokenizer.eos_token_id != module.generation_config.eos_token_id:
         raise UserError(f"{directory}: its tokenizer is not the model's: {tokenizer.eos_token} has another id")
     layer = recommended_layer(directory / WHISPER_WEIGHTS[0])
     return WhisperModel(module.to(device), extractor, tokenizer, precision, compiled, layer)

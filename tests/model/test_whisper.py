@@ -1,6 +1,7 @@
 """A Whisper model computes what transformers computes: features, encoder, decoder, the whole of a decoding."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -197,5 +198,13 @@ def test_audio_beyond_the_window_is_left_out_with_a_warning(model, speech, caplo
     for begin in range(0, len(samples), 5000):
         session.push(samples[begin : begin + 5000])
     session.finish()
-    assert "long-one: only the first 4 s are translated, longer audio needs long_form" in caplog.text
+    assert "long-one: only the first 4 s are translated; longer audio needs long_form" in caplog.text
     assert len(session.encoder.memory) == 200 and session.text
+
+
+def test_without_transformers_the_extra_to_install_is_named(directory, monkeypatch):
+    for name in [name for name in sys.modules if "whisper" in name and name.startswith("espnet_ext")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(UserError, match=r"a Whisper model; install espnet-ext\[whisper\]"):
+        load_model(directory)
