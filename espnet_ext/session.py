@@ -200,7 +200,7 @@ class SimulSession:
         features = self.frontend.push(torch.from_numpy(samples), final)
         memory = self.encoder.push(features, final)
         audio_ms = 1000 * self.processed / SAMPLE_RATE
-        if len(memory) and self._search_is_due(len(memory), final):
+        if len(memory) and self._search_is_due(self.encoder.frames, final):
             yield from self._search(memory, final, audio_ms)
         elif final:
             self._release(self.search.committed_tokens, final, audio_ms)
@@ -222,7 +222,7 @@ class SimulSession:
         return frames > self.searched_frames and (len(self.steps) + 1) % every == 0
 
     def _search(self, memory: torch.Tensor, final: bool, audio_ms: float) -> Expansions[None]:
-        self.searched_frames = len(memory)
+        frames = self.searched_frames = self.encoder.frames
         candidate = yield from self.search.search(memory, final)
         if candidate is None:
             if final:
@@ -230,7 +230,7 @@ class SimulSession:
             return
         stable = len(candidate.tokens)
         if self.history is not None:
-            self._note_peaks(candidate, len(memory))
+            self._note_peaks(candidate, frames)
         if self.config.search == "bwbs":
             shown = clean_text(self.model.vocabulary.text(candidate.tokens), self.config.tgt_lang)
             self.revisions.append(Revision(audio_ms, shown))
@@ -243,7 +243,7 @@ class SimulSession:
         rest = self.emitter.units(candidate.tokens[self.emitter.released :])
         self.unstable = self._join(rest)
         if self.history is not None and not final:
-            self._forget(self.search.committed_tokens, len(memory), audio_ms)
+            self._forget(self.search.committed_tokens, frames, audio_ms)
 
     def _note_peaks(self, candidate: Candidate, frames: int) -> None:
         """Update the attention peaks to those of the candidate's tokens, as far back as this search knows them."""
@@ -277,7 +277,7 @@ class SimulSession:
         return Context(
             tokens=candidate.tokens,
             committed=committed,
-            frames=len(memory),
+            frames=self.encoder.frames,
             attention=lambda: torch.stack(candidate.attention(committed)).cpu().numpy(),
             ctc_length=lambda: self.model.ctc_length(memory),
         )

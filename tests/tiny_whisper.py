@@ -18,8 +18,10 @@ LANGUAGES = ("en", "de", "fr")
 SECONDS = 4  # of a window; Whisper's are 30 s
 
 
-def write_whisper(directory: Path, seed: int = 0, languages=LANGUAGES, generation=None, **changes) -> Path:
-    """Write model, feature extractor and tokenizer; `changes` are of the model's config."""
+def write_whisper(
+    directory: Path, seed: int = 0, seconds=SECONDS, languages=LANGUAGES, generation=None, **changes
+) -> Path:
+    """Write model, feature extractor and tokenizer; `seconds` are of a window, `changes` of the model's config."""
     pieces = ByteLevelBPETokenizer()
     pieces.train_from_iterator(TEXT, vocab_size=300, show_progress=False)
     pieces.save_model(str(directory))
@@ -32,7 +34,7 @@ def write_whisper(directory: Path, seed: int = 0, languages=LANGUAGES, generatio
     eos = ids["<|endoftext|>"]
     written = re.compile("Ġ[a-z]+|[a-z]{2,}")  # the rest is never put out, so that texts have words
     suppressed = sorted(index for token, index in ids.items() if not written.fullmatch(token) and index != eos)
-    WhisperFeatureExtractor(feature_size=20, chunk_length=SECONDS).save_pretrained(directory)
+    WhisperFeatureExtractor(feature_size=20, chunk_length=seconds).save_pretrained(directory)
     config = WhisperConfig(
         **dict(
             vocab_size=len(tokenizer) + 3,  # as in the released models there are more rows than tokens
@@ -44,7 +46,7 @@ def write_whisper(directory: Path, seed: int = 0, languages=LANGUAGES, generatio
             decoder_attention_heads=4,
             encoder_ffn_dim=48,
             decoder_ffn_dim=48,
-            max_source_positions=SECONDS * 50,
+            max_source_positions=seconds * 50,
             max_target_positions=80,
             decoder_start_token_id=ids["<|startoftranscript|>"],
             bos_token_id=eos,

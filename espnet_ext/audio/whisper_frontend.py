@@ -5,6 +5,8 @@ from transformers import WhisperFeatureExtractor
 
 from espnet_ext.audio.frontend import FramedFrontend
 
+LOWEST = -10.0  # the log-mel feature of silence
+
 
 class WhisperFrontend(FramedFrontend):
     """Log-mel features of a growing waveform before Whisper's scaling, which needs the loudest frame of a window.
@@ -33,7 +35,7 @@ class WhisperFrontend(FramedFrontend):
             window=self.window,
             return_complex=True,
         )
-        return (spectrum.abs().square().T @ self.mel_filters).clamp(min=1e-10).log10()
+        return (spectrum.abs().square().T @ self.mel_filters).clamp(min=10.0**LOWEST).log10()
 
     def _no_frames(self) -> torch.Tensor:
         return self.mel_filters.new_zeros(0, self.mel_filters.size(1))

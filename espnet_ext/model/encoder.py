@@ -50,6 +50,11 @@ class BlockEncoder:
         self.memory = torch.zeros(0, self.encoder.output_size())
         self.encoded_frames = 0
 
+    @property
+    def frames(self) -> int:
+        """Frames of the memory."""
+        return len(self.memory)
+
     @torch.inference_mode()
     def push(self, features: Tensor, final: bool = False) -> Tensor:
         """Take feature frames `(T, D)` and return all memory frames `(T', D')` released so far.
@@ -124,19 +129,34 @@ class FullContextEncoder:
     Args:
         encode: features `(T, D)` of the utterance so far -> memory `(T', D')`.
         field: feature frames that one memory frame is made of.
+        stride: feature frames from one memory frame to the next.
         width: D'.
+        silence: features `(T, D)` that are encoded after those of the audio, for a model that never saw audio end
+            without them; fewer where a window of `most` feature frames is full.
     """
 
-    def __init__(self, encode: Callable[[Tensor], Tensor], field: int, width: int) -> None:
+    def __init__(
+        self,
+        encode: Callable[[Tensor], Tensor],
+        field: int,
+        stride: int,
+        width: int,
+        silence: Tensor | None = None,
+        most: int = 0,
+    ) -> None:
         self.encode = encode
         self.field = field
+        self.stride = stride
         self.width = width
+        self.silence = silence
+        self.most = most
         self.reset()
 
     def reset(self) -> None:
         """Forget the utterance."""
         self.features: Tensor | None = None
         self.memory = torch.zeros(0, self.width)
+        self.frames = 0
         self.encoded_frames = 0
 
     @torch.inference_mode()
@@ -147,7 +167,13 @@ class FullContextEncoder:
         """
         self.features = features if self.features is None else torch.cat([self.features, features])
         if len(features) and len(self.features) >= self.field:
-            self.memory = self.encode(self.features)
+            if self.silence is None:
+                self.memory = self.encode(self.features)
+                self.frames = len(self.memory)
+            else:
+                silence = self.silence[: max(0, self.most - len(self.features))]
+                self.memory = self.encode(torch.cat([self.features, silence]))
+                self.frames = min(len(self.features) // self.stride, len(self.memory))
             self.encoded_frames += len(self.memory)
         return self.memory
 
@@ -169,6 +195,11 @@ class EncoderWindow:
         self.features: Tensor | None = None
         self.restarted = False
         self.encoded_before = 0
+
+    @property
+    def frames(self) -> int:
+        """Frames of audio in the window's memory."""
+        return self.encoder.frames
 
     @property
     def encoded_frames(self) -> int:

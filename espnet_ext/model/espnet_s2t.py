@@ -11,6 +11,7 @@ from espnet_ext.model.espnet_st import SpeechTranslationModel
 from espnet_ext.model.languages import find_language
 from espnet_ext.model.vocabulary import Vocabulary
 
+SILENCE_S = 2.0
 SYMBOL = re.compile(r"<.+>")  # ESPnet's rule for tokens that are no text
 LANGUAGE = re.compile(r"<([a-z]{2,3})>")
 TRANSLATION = re.compile(r"<st_([a-z]{2,3})>")
@@ -21,7 +22,7 @@ class SpeechToTextModel(SpeechTranslationModel):
     """An S2T model, translating without timestamps: the decoder begins with `<sos> <eng> <st_deu> <notimestamps>`.
 
     It is trained on windows of one length (30 s), shorter audio padded with silence. The offline search pads too and
-    gives ESPnet's result; simultaneous searches encode the audio alone.
+    gives ESPnet's result; simultaneous searches encode the audio with SILENCE_S of silence after it, as for Whisper.
     """
 
     def __init__(self, model: ESPnetS2TModel, vocabulary: Vocabulary, config: dict, **options: object) -> None:
@@ -33,11 +34,21 @@ class SpeechToTextModel(SpeechTranslationModel):
         if symbols["fs"] != SAMPLE_RATE:
             raise UserError(f"preprocessor_conf: fs: {symbols['fs']} Hz; only models of {SAMPLE_RATE} Hz can be used")
         self.max_audio_s = float(symbols["speech_length"])
+        self.after_audio = self._silence()
         ids = {token: index for index, token in enumerate(vocabulary.token_list)}
         self.no_timestamps = ids[symbols["notime_symbol"]]
         self.suppressed = range(ids[symbols["first_time_symbol"]], ids[symbols["last_time_symbol"]] + 1)
         self.sources = _coded(ids, LANGUAGE)
         self.targets = _coded(ids, TRANSLATION)
+
+    @torch.inference_mode()
+    def _silence(self) -> dict[str, object]:
+        """What the encoder takes after audio that is shorter than the window, and the window in feature frames."""
+        frontend = self.frontend()
+        count = round(SILENCE_S * SAMPLE_RATE)
+        features = frontend.push(torch.zeros(count + frontend.n_fft), final=True)
+        silence = features[: count // frontend.hop]
+        return {"silence": silence, "most": round(self.max_audio_s * SAMPLE_RATE) // frontend.hop + 1}
 
     def start(self, src_lang: str, tgt_lang: str) -> tuple[int, ...]:
         """`<sos>`, the language that is spoken, the translation task of the target, `<notimestamps>`.

@@ -37,6 +37,7 @@ class SpeechTranslationModel:
     suppressed_first: Sequence[int] = ()
     max_tokens = None
     max_audio_s: float | None = None
+    after_audio: Mapping[str, object] = {}  # options of FullContextEncoder: the silence that follows
 
     def __init__(
         self,
@@ -118,8 +119,9 @@ class SpeechTranslationModel:
         """An encoder of one stream, with the model's own geometry."""
         if self.streaming:
             return BlockEncoder(self.module.encoder, self.encoder_layers)
-        field, _ = subsampling(self.module.encoder.embed)
-        return FullContextEncoder(self._encode, field, self.module.encoder.output_size())
+        field, stride = subsampling(self.module.encoder.embed)
+        width = self.module.encoder.output_size()
+        return FullContextEncoder(self._encode, field, stride, width, **self.after_audio)
 
     def _encode(self, features: torch.Tensor) -> torch.Tensor:
         """Memory `(T', D')` of the features `(T, D)` of a whole utterance."""

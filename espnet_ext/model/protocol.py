@@ -19,8 +19,13 @@ class Frontend(Protocol):
 
 
 class Encoder(Protocol):
-    """Feature frames in, memory out, for one stream; `encoded_frames` counts those that went through the layers."""
+    """Feature frames in, memory out, for one stream.
 
+    `frames` of the memory are of audio; what follows is the silence that the model expects after it. `encoded_frames`
+    counts those that went through the layers.
+    """
+
+    frames: int
     encoded_frames: int
 
     def reset(self) -> None:

@@ -17,7 +17,7 @@ from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneratio
 from transformers.utils import logging as transformers_logging
 
 from espnet_ext.audio.reader import SAMPLE_RATE
-from espnet_ext.audio.whisper_frontend import WhisperFrontend, scale
+from espnet_ext.audio.whisper_frontend import LOWEST, WhisperFrontend, scale
 from espnet_ext.errors import UserError
 from espnet_ext.model.cached_decoder import CachedDecoder, DecoderWeights
 from espnet_ext.model.encoder import FullContextEncoder
@@ -26,6 +26,7 @@ from espnet_ext.model.languages import find_language
 from espnet_ext.model.packed import WHISPER_WEIGHTS, recommended_layer
 from espnet_ext.model.whisper_vocabulary import WhisperVocabulary
 
+SILENCE_S = 2.0
 LANGUAGE = re.compile(r"<\|([a-z]{2,3})\|>")
 TARGET = "en"
 
@@ -37,10 +38,11 @@ class WhisperModel:
     generation config suppresses.
 
     Whisper is trained on windows of 30 s, shorter audio padded with silence. The offline search pads too and encodes
-    what `transformers` would. Simultaneous searches encode the frames of the audio alone, with the positions that they
-    would have at the start of a window: a step of 5 s costs about a sixth of a padded one, but the encoder never saw
-    such input in training. On short audio, below some seconds, words go missing or are repeated more often than with
-    padding; the first steps of a stream are affected most.
+    what `transformers` would. Simultaneous searches crop the padding: they encode the audio and SILENCE_S of silence
+    after it, with the positions that these have at the start of a window, which for 5 s of audio is a quarter of the
+    frames. Without any silence the decoder does not see that the audio ends, and repeats itself until the cap: Whisper
+    base, WER of its English on five sentences of the mini corpus, hold-4 at steps of 1 s: 75 %, with 2 s of silence
+    below 10 %.
     """
 
     streaming = False
@@ -96,7 +98,10 @@ class WhisperModel:
 
     def encoder(self) -> FullContextEncoder:
         """An encoder of one stream; it scales the features by the loudest of all so far."""
-        return FullContextEncoder(self.encode, 1, self.module.config.d_model)
+        extractor, width = self.extractor, self.module.config.d_model
+        count = round(SILENCE_S * SAMPLE_RATE) // extractor.hop_length
+        silence = self.mel_filters.new_full((count, extractor.feature_size), LOWEST)
+        return FullContextEncoder(self.encode, 1, self.subsample, width, silence, self.max_features)
 
     def encode(self, features: Tensor) -> Tensor:
         """Memory `(T', D')` of log-mel features `(T, D)` that are not scaled; what is beyond the window is left out.
