@@ -118,7 +118,7 @@ def test_sessions_of_one_pool_may_have_different_languages(models, speech):
         alone = SimulSession(models["s2t"], session.config)
         translate(alone, samples, 16000)
         assert (alone.text, alone.delays) == (session.text, session.delays)
-    assert sessions[0].text != sessions[1].text
+    assert sessions[0].beam_step.start != sessions[1].beam_step.start
 
 
 @pytest.mark.parametrize("search", ["ibwbs", "offline"])

@@ -34,7 +34,7 @@ class SpeechToTextModel(SpeechTranslationModel):
         if symbols["fs"] != SAMPLE_RATE:
             raise UserError(f"preprocessor_conf: fs: {symbols['fs']} Hz; only models of {SAMPLE_RATE} Hz can be used")
         self.max_audio_s = float(symbols["speech_length"])
-        self.after_audio = self._silence()
+        self.after_audio = self._after_audio()
         ids = {token: index for index, token in enumerate(vocabulary.token_list)}
         self.no_timestamps = ids[symbols["notime_symbol"]]
         self.suppressed = range(ids[symbols["first_time_symbol"]], ids[symbols["last_time_symbol"]] + 1)
@@ -42,7 +42,7 @@ class SpeechToTextModel(SpeechTranslationModel):
         self.targets = _coded(ids, TRANSLATION)
 
     @torch.inference_mode()
-    def _silence(self) -> dict[str, object]:
+    def _after_audio(self) -> dict[str, object]:
         """What the encoder takes after audio that is shorter than the window, and the window in feature frames."""
         frontend = self.frontend()
         count = round(SILENCE_S * SAMPLE_RATE)
