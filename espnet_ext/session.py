@@ -200,7 +200,7 @@ class SimulSession:
         features = self.frontend.push(torch.from_numpy(samples), final)
         memory = self.encoder.push(features, final)
         audio_ms = 1000 * self.processed / SAMPLE_RATE
-        if len(memory) and self._search_is_due(self.encoder.frames, final):
+        if len(memory) and self._search_is_due(self.encoder.audio_frames, final):
             yield from self._search(memory, final, audio_ms)
         elif final:
             self._release(self.search.committed_tokens, final, audio_ms)
@@ -222,7 +222,7 @@ class SimulSession:
         return frames > self.searched_frames and (len(self.steps) + 1) % every == 0
 
     def _search(self, memory: torch.Tensor, final: bool, audio_ms: float) -> Expansions[None]:
-        frames = self.searched_frames = self.encoder.frames
+        frames = self.searched_frames = self.encoder.audio_frames
         candidate = yield from self.search.search(memory, final)
         if candidate is None:
             if final:
@@ -277,7 +277,7 @@ class SimulSession:
         return Context(
             tokens=candidate.tokens,
             committed=committed,
-            frames=self.encoder.frames,
+            frames=self.encoder.audio_frames,
             attention=lambda: torch.stack(candidate.attention(committed)).cpu().numpy(),
             ctc_length=lambda: self.model.ctc_length(memory),
         )

@@ -51,7 +51,7 @@ class BlockEncoder:
         self.encoded_frames = 0
 
     @property
-    def frames(self) -> int:
+    def audio_frames(self) -> int:
         """Frames of the memory."""
         return len(self.memory)
 
@@ -156,7 +156,7 @@ class FullContextEncoder:
         """Forget the utterance."""
         self.features: Tensor | None = None
         self.memory = torch.zeros(0, self.width)
-        self.frames = 0
+        self.audio_frames = 0
         self.encoded_frames = 0
 
     @torch.inference_mode()
@@ -169,11 +169,11 @@ class FullContextEncoder:
         if len(features) and len(self.features) >= self.field:
             if self.silence is None:
                 self.memory = self.encode(self.features)
-                self.frames = len(self.memory)
+                self.audio_frames = len(self.memory)
             else:
                 silence = self.silence[: max(0, self.most - len(self.features))]
                 self.memory = self.encode(torch.cat([self.features, silence]))
-                self.frames = min(len(self.features) // self.stride, len(self.memory))
+                self.audio_frames = min(len(self.features) // self.stride, len(self.memory))
             self.encoded_frames += len(self.memory)
         return self.memory
 
@@ -197,9 +197,9 @@ class EncoderWindow:
         self.encoded_before = 0
 
     @property
-    def frames(self) -> int:
+    def audio_frames(self) -> int:
         """Frames of audio in the window's memory."""
-        return self.encoder.frames
+        return self.encoder.audio_frames
 
     @property
     def encoded_frames(self) -> int:

@@ -21,11 +21,11 @@ class Frontend(Protocol):
 class Encoder(Protocol):
     """Feature frames in, memory out, for one stream.
 
-    `frames` of the memory are of audio; what follows is the silence that the model expects after it. `encoded_frames`
-    counts those that went through the layers.
+    `audio_frames` of the memory are of audio; what follows is the silence that the model expects after it.
+    `encoded_frames` counts those that went through the layers.
     """
 
-    frames: int
+    audio_frames: int
     encoded_frames: int
 
     def reset(self) -> None:
