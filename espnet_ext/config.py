@@ -55,6 +55,7 @@ class DecodeConfig:
 
     search: str = _option("ibwbs", "offline = the whole utterance, one final standard search", SEARCHES)
     policy: str = _option("all", "what part of the candidate is stable; MODULE:CLASS is one of yours", POLICIES)
+    src_lang: str = _option("en", "language that is spoken, for models of several")
     tgt_lang: str = _option("de", "target language; the latency unit is the character for zh and ja, else the word")
     chunk_ms: float | None = _option(
         None, "ms of audio between searches; unset: the encoder's hop, 280 for full context, 1000 for long_form"
@@ -82,7 +83,8 @@ class DecodeConfig:
     la_every: int = _option(1, "local_agreement: search at every m-th step only")
     align_att_f: int = _option(4, "align_att: last frames a stable token may not attend to")
     align_att_layer: int | None = _option(
-        None, "align_att: decoder layer of the attention, from 1; unset: what check_attention has found, else 4"
+        None,
+        "align_att: decoder layer of the attention, from 1; unset: as check_attention found, else the model's",
     )
     drop_last_frame: bool = _option(True, "align_att: leave out the last frame, as the authors' code does")
     standardize: bool = _option(False, "align_att: standardise each frame's attention over the new tokens")
@@ -130,7 +132,7 @@ class DecodeConfig:
         if self.end_detect is not None and self.search == "ibwbs":
             raise UserError("end_detect: ibwbs ends by its own rules; leave it out")
 
-    def filled(self, streaming: bool, natural_chunk_ms: float, attention_layer: int) -> "DecodeConfig":
+    def filled(self, streaming: bool, natural_chunk_ms: float, attention_layer: int | None) -> "DecodeConfig":
         """The config with what is unset decided by the model: whether its encoder streams, its `chunk_ms` and layer."""
         return dataclasses.replace(
             self,
@@ -149,7 +151,7 @@ class DecodeConfig:
     @property
     def variant(self) -> dict[str, object]:
         """Options that are not at their default, beside the search, its policy and what the policy is tuned by."""
-        named = {"search", "policy", "tgt_lang", self.tuned_by}
+        named = {"search", "policy", "src_lang", "tgt_lang", self.tuned_by}
         options = [option for option in dataclasses.fields(self) if option.name not in named]
         values = {option.name: getattr(self, option.name) for option in options}
         return {option.name: values[option.name] for option in options if values[option.name] != option.default}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from espnet_ext.log.units import split_units, uses_characters
-from espnet_ext.model.vocabulary import Vocabulary
+from espnet_ext.model.protocol import Vocabulary
 
 
 class Emitter:

@@ -1,5 +1,6 @@
 """Reading Kaldi's text tables and writing files that are whole or absent."""
 
+import hashlib
 import io
 import os
 from collections.abc import Callable, Iterator
@@ -91,3 +92,9 @@ def read_table(path: str | Path, allow_empty: bool = False) -> dict[str, str]:
             raise UserError(f"{path}:{number}: key {key!r} has no value")
         table[key] = value
     return table
+
+
+def file_hash(path: str | Path) -> str:
+    """SHA-256 of a file, which names a model in logs."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

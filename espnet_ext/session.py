@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from espnet_ext.audio.fixed_length import FixedLength
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.config import DecodeConfig, make_config
 from espnet_ext.emitter import Emitter
@@ -17,7 +18,7 @@ from espnet_ext.history import WORD_MS, Attention, FixedDuration, FixedWords, Hi
 from espnet_ext.log.clocks import Step, finish_times
 from espnet_ext.log.instances import Revision
 from espnet_ext.log.units import clean_text, join_units
-from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.model import SpeechModel
 from espnet_ext.model.encoder import EncoderWindow
 from espnet_ext.policy import AlignAtt, All, Context, CtcWait, HoldN, LocalAgreement, Policy, WaitK
 from espnet_ext.policy.own import is_own, own_name
@@ -63,7 +64,7 @@ class SimulSession:
 
     def __init__(
         self,
-        model: SpeechTranslationModel,
+        model: SpeechModel,
         config: DecodeConfig | None = None,
         policy: str | Policy | None = None,
         **options: object,
@@ -75,6 +76,8 @@ class SimulSession:
         self.config = config.filled(model.streaming, model.natural_chunk_ms, model.attention_layer)
         self.chunk_ms = float(self.config.chunk_ms)
         self.frontend = model.frontend()
+        if model.max_audio_s and not self.config.long_form:
+            self.frontend = FixedLength(self.frontend, model.max_audio_s, pad=self.config.search == "offline")
         self.encoder = model.encoder()
         self.history = None
         if self.config.long_form:
@@ -191,6 +194,9 @@ class SimulSession:
         if self.search.cut_repeats:
             limit = self.config.max_ngram_repeats
             logging.warning("%s: cut where an n-gram came more than %d times in a row", self.name, limit)
+        if isinstance(self.frontend, FixedLength) and self.frontend.is_cut:
+            limit = self.model.max_audio_s
+            logging.warning("%s: only the first %g s are translated; longer audio needs long_form", self.name, limit)
 
     @property
     def text(self) -> str:
@@ -222,7 +228,7 @@ class SimulSession:
         features = self.frontend.push(torch.from_numpy(samples), final)
         memory = self.encoder.push(features, final)
         audio_ms = 1000 * self.processed / SAMPLE_RATE
-        if len(memory) and self._search_is_due(len(memory), final):
+        if len(memory) and self._search_is_due(self.encoder.audio_frames, final):
             yield from self._search(memory, final, audio_ms)
         elif final:
             self._release(self.search.committed_tokens, final, audio_ms)
@@ -244,7 +250,7 @@ class SimulSession:
         return frames > self.searched_frames and (len(self.steps) + 1) % every == 0
 
     def _search(self, memory: torch.Tensor, final: bool, audio_ms: float) -> Expansions[None]:
-        self.searched_frames = len(memory)
+        frames = self.searched_frames = self.encoder.audio_frames
         candidate = yield from self.search.search(memory, final)
         if candidate is None:
             if final:
@@ -252,7 +258,7 @@ class SimulSession:
             return
         stable = len(candidate.tokens)
         if self.history is not None:
-            self._note_peaks(candidate, len(memory))
+            self._note_peaks(candidate, frames)
         if self.config.search == "bwbs":
             shown = clean_text(self.model.vocabulary.text(candidate.tokens), self.config.tgt_lang)
             self.revisions.append(Revision(audio_ms, shown))
@@ -265,7 +271,7 @@ class SimulSession:
         rest = self.emitter.units(candidate.tokens[self.emitter.released :])
         self.unstable = self._join(rest)
         if self.history is not None and not final:
-            self._forget(self.search.committed_tokens, len(memory), audio_ms)
+            self._forget(self.search.committed_tokens, frames, audio_ms)
 
     def _note_peaks(self, candidate: Candidate, frames: int) -> None:
         """Update the attention peaks to those of the candidate's tokens, as far back as this search knows them."""
@@ -299,7 +305,7 @@ class SimulSession:
         return Context(
             tokens=candidate.tokens,
             committed=committed,
-            frames=len(memory),
+            frames=self.encoder.audio_frames,
             attention=lambda: _stack(candidate.attention(committed), len(memory)),
             ctc_length=lambda: self.model.ctc_length(memory),
         )
@@ -337,7 +343,7 @@ def _stack(rows: list[torch.Tensor], frames: int) -> np.ndarray:
     return torch.stack(rows).cpu().numpy() if rows else np.zeros((0, frames), dtype=np.float32)
 
 
-def _make_step(model: SpeechTranslationModel, config: DecodeConfig, attention: bool) -> BeamStep:
+def _make_step(model: SpeechModel, config: DecodeConfig, attention: bool) -> BeamStep:
     weights = {
         "decoder": 1.0 - config.ctc_weight,
         "ctc": config.ctc_weight,
@@ -345,11 +351,18 @@ def _make_step(model: SpeechTranslationModel, config: DecodeConfig, attention: b
         "length_bonus": config.length_bonus,
     }
     used = [name for name, weight in weights.items() if weight]
-    scorers = model.scorers(used, config.align_att_layer if attention else None)
-    return BeamStep(scorers, weights, config.beam_size, len(model.vocabulary), model.sos)
+    return BeamStep(
+        model.scorers(used, model.attention_heads(config.align_att_layer) if attention else None),
+        weights,
+        config.beam_size,
+        len(model.vocabulary),
+        model.start(config.src_lang, config.tgt_lang),
+        model.suppressed,
+        model.suppressed_first,
+    )
 
 
-def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: BeamStep) -> Search:
+def _make_search(model: SpeechModel, config: DecodeConfig, step: BeamStep) -> Search:
     common = dict(
         step=step,
         eos=model.eos,
@@ -359,7 +372,10 @@ def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: Beam
         markers=model.vocabulary.markers(),
         decoder_states=config.decoder_states,
         memory_grows=model.streaming,
+        max_tokens=model.max_tokens,
     )
+    if config.policy == "ctc_wait" and not model.has_ctc:
+        raise UserError("policy: ctc_wait needs a model with CTC; use another policy")
     if config.search in ("offline", "standard"):
         return StandardBeamSearch(**common, end_detect=bool(config.end_detect))
     if config.search != "ibwbs" and not model.streaming:
@@ -381,13 +397,15 @@ def _make_search(model: SpeechTranslationModel, config: DecodeConfig, step: Beam
     )
 
 
-def _make_history(model: SpeechTranslationModel, config: DecodeConfig) -> History:
+def _make_history(model: SpeechModel, config: DecodeConfig) -> History:
+    if model.max_audio_s and config.max_audio_s > model.max_audio_s:
+        raise UserError(f"max_audio_s: {config.max_audio_s:g} is above the model's limit, {model.max_audio_s:g} s")
     text = Punctuation() if config.text_history == "punctuation" else FixedWords(config.n_words)
     audio = Attention()
     if config.audio_history == "fixed_duration":
         audio = FixedDuration(round(config.n_words * WORD_MS / model.frame_ms))
     most = int((1000 * config.max_audio_s - config.chunk_ms) / model.frame_ms)
-    return History(text, audio, config.text_cap, most, model.block_size if model.streaming else 0)
+    return History(text, audio, config.text_cap, most, model.block_size or 0)
 
 
 def _make_policy(config: DecodeConfig) -> Policy:

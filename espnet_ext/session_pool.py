@@ -6,7 +6,7 @@ import numpy as np
 
 from espnet_ext.config import DecodeConfig
 from espnet_ext.errors import UserError
-from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.model import SpeechModel
 from espnet_ext.search.beam_step import Expansions, drive_together
 from espnet_ext.session import SimulSession, Update
 
@@ -18,7 +18,7 @@ class SessionPool:
     Every session may have options of its own.
     """
 
-    def __init__(self, model: SpeechTranslationModel, limit: int = 16) -> None:
+    def __init__(self, model: SpeechModel, limit: int = 16) -> None:
         self.model = model
         self.limit = limit
         self.sessions: set[SimulSession] = set()

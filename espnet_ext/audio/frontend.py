@@ -1,5 +1,7 @@
 """The streaming log-mel front end: frame for frame what the model saw in training, however the samples arrive."""
 
+from abc import ABC, abstractmethod
+
 import torch
 from espnet2.asr.frontend.default import DefaultFrontend
 from espnet2.layers.global_mvn import GlobalMVN
@@ -7,21 +9,17 @@ from espnet2.layers.global_mvn import GlobalMVN
 from espnet_ext.errors import UserError
 
 
-class StreamingFrontend:
-    """Log-mel features of a growing waveform, equal to one call of ESPnet's `DefaultFrontend` on the whole of it.
+class FramedFrontend(ABC):
+    """Features of the frames of a growing waveform, as `torch.stft` makes frames of the whole of it.
 
     Centred frame `t` covers samples `[t * hop - n_fft / 2, t * hop + n_fft / 2)`; it is released as soon as its last
     sample has arrived. The reflected edges of `torch.stft` are made once at the start and once at the end.
     """
 
-    def __init__(self, frontend: DefaultFrontend, normalize: torch.nn.Module | None) -> None:
-        check_frontend(frontend, normalize)
-        self.stft = frontend.stft
-        self.logmel = frontend.logmel
-        self.normalize = normalize
-        self.pad = self.stft.n_fft // 2 if self.stft.center else 0
-        window = self.stft.window and getattr(torch, f"{self.stft.window}_window")
-        self.window = window(self.stft.win_length) if window else None
+    def __init__(self, n_fft: int, hop: int, center: bool = True) -> None:
+        self.n_fft = n_fft
+        self.hop = hop
+        self.pad = n_fft // 2 if center else 0
         self.reset()
 
     def reset(self) -> None:
@@ -45,11 +43,32 @@ class StreamingFrontend:
         buffer = self.buffer
         if final and self.pad:
             buffer = torch.cat([buffer, buffer[-self.pad - 1 : -1].flip(0)])
-        count = (len(buffer) - self.stft.n_fft) // self.stft.hop_length + 1
+        count = (len(buffer) - self.n_fft) // self.hop + 1
         if count < 1:
             return self._no_frames()
-        self.buffer = buffer[count * self.stft.hop_length :]
-        return self._features(buffer[: (count - 1) * self.stft.hop_length + self.stft.n_fft])
+        self.buffer = buffer[count * self.hop :]
+        return self._features(buffer[: (count - 1) * self.hop + self.n_fft])
+
+    @abstractmethod
+    def _features(self, samples: torch.Tensor) -> torch.Tensor:
+        """Features `(T, D)` of all whole frames of `samples`, none of them padded."""
+
+    @abstractmethod
+    def _no_frames(self) -> torch.Tensor:
+        """No features `(0, D)`."""
+
+
+class StreamingFrontend(FramedFrontend):
+    """Log-mel features of a growing waveform, equal to one call of ESPnet's `DefaultFrontend` on the whole of it."""
+
+    def __init__(self, frontend: DefaultFrontend, normalize: torch.nn.Module | None) -> None:
+        check_frontend(frontend, normalize)
+        self.stft = frontend.stft
+        self.logmel = frontend.logmel
+        self.normalize = normalize
+        window = self.stft.window and getattr(torch, f"{self.stft.window}_window")
+        self.window = window(self.stft.win_length) if window else None
+        super().__init__(self.stft.n_fft, self.stft.hop_length, self.stft.center)
 
     def _features(self, samples: torch.Tensor) -> torch.Tensor:
         device = self.logmel.melmat.device

@@ -31,8 +31,8 @@ from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.attention import measure, recommend
 from espnet_ext.files import atomic_write, read_table
-from espnet_ext.model import SpeechTranslationModel
-from espnet_ext.model.espnet_st import ATTENTION_FILE
+from espnet_ext.model import SpeechModel
+from espnet_ext.model.packed import ATTENTION_FILE
 from espnet_ext.progress import progress
 
 HIGH_P_EOS = 0.5
@@ -46,25 +46,27 @@ def get_parser() -> ArgumentParser:
     add_model_options(parser)
     add_input_options(parser)
     parser.add_argument("--text", required=True, help="translations of the audio, by id")
+    parser.add_argument("--src_lang", default="en", help="language that is spoken, for models of several")
+    parser.add_argument("--tgt_lang", default="de", help="language of the translations, for models of several")
     parser.add_argument("--utterances", type=int, default=20, help="use the first so many")
     return parser
 
 
 @torch.inference_mode()
-def memory_of(model: SpeechTranslationModel, samples: np.ndarray) -> torch.Tensor:
+def memory_of(model: SpeechModel, samples: np.ndarray) -> torch.Tensor:
     """Encoder memory `(T, D)` of a whole utterance."""
     return model.encoder().push(model.frontend().push(torch.from_numpy(samples), final=True), final=True)
 
 
 @torch.inference_mode()
 def force(
-    model: SpeechTranslationModel, memory: torch.Tensor, tokens: Sequence[int], layer: int
+    model: SpeechModel, memory: torch.Tensor, start: Sequence[int], tokens: Sequence[int], layer: int
 ) -> tuple[np.ndarray, float]:
     """A layer's attention `(tokens, T)` when the tokens are forced, and the probability of the end after them."""
-    prefix = torch.tensor([model.sos, *tokens], device=memory.device)
-    decoder = model.scorers(["decoder"], layer)["decoder"]
+    prefix = torch.tensor([*start, *tokens], device=memory.device)
+    decoder = model.scorers(["decoder"], model.attention_heads(layer))["decoder"]
     scores, _ = decoder.score_prefix(prefix, memory)
-    return decoder.attention[:-1].cpu().numpy(), float(scores[-1, model.eos].exp())
+    return decoder.attention[len(start) - 1 : -1].cpu().numpy(), float(scores[-1, model.eos].exp())
 
 
 def read_both(first: Recording, second: Recording) -> np.ndarray:
@@ -91,16 +93,17 @@ def check(args: argparse.Namespace) -> None:
             raise UserError(f"{args.text}: no translation of {recording.key!r}")
     model = load_model_from_args(args)
     tokens = [model.vocabulary.tokens(texts[recording.key]) for recording in recordings]
+    start = model.start(args.src_lang, args.tgt_lang)
     layer_numbers = range(1, model.decoder_layers + 1)
     utterances = []
     for recording, ids in progress(list(zip(recordings, tokens, strict=True)), len(recordings), "forcing"):
         memory = memory_of(model, recording.read())
         if len(memory) > 1 and ids:
-            utterances.append([force(model, memory, ids, layer)[0] for layer in layer_numbers])
+            utterances.append([force(model, memory, start, ids, layer)[0] for layer in layer_numbers])
     if not utterances:
         raise UserError(f"{args.wav_scp}: no utterance that is long enough")
     ends = [
-        force(model, memory_of(model, read_both(first, second)), ids, layer=1)[1]
+        force(model, memory_of(model, read_both(first, second)), start, ids, layer=1)[1]
         for (first, second), ids in zip(pairwise(recordings), tokens, strict=False)
     ]
     layers = measure(list(zip(*utterances, strict=True)))

@@ -13,7 +13,7 @@ from espnet_ext.audio.reader import Recording, read_recordings
 from espnet_ext.cli import str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
-from espnet_ext.model import SpeechTranslationModel, load_model
+from espnet_ext.model import SpeechModel, load_model
 from espnet_ext.model.packed import model_files
 from espnet_ext.model.weights import PRECISIONS
 
@@ -21,7 +21,7 @@ from espnet_ext.model.weights import PRECISIONS
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The options that name a model and say how it runs."""
     group = parser.add_argument_group("model")
-    group.add_argument("--model", help="packed model (.zip), the directory unpacked from it, or a training directory")
+    group.add_argument("--model", help="packed model (.zip), a model's directory, or owner/name[@revision] on the hub")
     group.add_argument("--st_train_config", help="instead of --model: config.yaml of the trained model")
     group.add_argument("--st_model_file", help="and its weights, model.pth")
     group.add_argument(
@@ -78,7 +78,7 @@ def named_model(args: argparse.Namespace) -> Iterator[None]:
             yield
 
 
-def load_model_from_args(args: argparse.Namespace) -> SpeechTranslationModel:
+def load_model_from_args(args: argparse.Namespace) -> SpeechModel:
     """The model that the options name, inside `named_model`.
 
     Raises UserError when it cannot be loaded or the GPU is absent.

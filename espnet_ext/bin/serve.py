@@ -38,7 +38,6 @@ def get_parser() -> ArgumentParser:
     group.add_argument(
         "--allowed_origins", nargs="+", default=[], metavar="ORIGIN", help="other sites whose pages may connect"
     )
-    group.add_argument("--src_lang", help="language of the audio; a client that names another is refused")
     add_options(parser)
     return parser
 

@@ -25,11 +25,10 @@ from espnet_ext.bin.model_options import (
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write, read_table
+from espnet_ext.files import atomic_write, file_hash, read_table
 from espnet_ext.lock import locked
 from espnet_ext.log.instances import Instance, InstanceWriter, totals, write_text
 from espnet_ext.log.units import clean_text
-from espnet_ext.model.espnet_st import file_hash
 from espnet_ext.policy.own import load_own
 from espnet_ext.progress import progress
 from espnet_ext.session import SimulSession
@@ -84,7 +83,7 @@ def decode(args: argparse.Namespace) -> int:
             _decode(session, recordings, references, log)
         instances = list(log.done.values())
     write_text(output / "text", instances)
-    stats = _stats(instances, session.config, args) | {"system": config.system, "variant": _variant(config, args)}
+    stats = _stats(instances, session, args) | {"system": config.system, "variant": _variant(config, args)}
     with atomic_write(output / "stats.json") as stream:
         json.dump(stats, stream, indent=1)
     logging.info(
@@ -172,13 +171,12 @@ def _remaining(recordings: list[Recording], log: InstanceWriter) -> Iterator[Rec
     return (recording for recording in recordings if recording.key not in log.done)
 
 
-def _stats(instances: list[Instance], config: DecodeConfig, args: argparse.Namespace) -> dict[str, object]:
+def _stats(instances: list[Instance], session: SimulSession, args: argparse.Namespace) -> dict[str, object]:
     """Sums over the log's lines, so that an interrupted run reports all of its work, and what tells decodes apart."""
-    train_config = yaml.safe_load(Path(args.st_train_config).read_text(encoding="utf-8"))
-    encoder_conf = train_config.get("encoder_conf") or {}
+    config = session.config
     return {
         "model_dir": args.model or str(Path(args.st_model_file).parent),
-        "block_size": encoder_conf.get("block_size"),
+        "block_size": session.model.block_size,
         "search": config.search,
         "policy": config.policy,
         "policy_args": config.policy_args,

@@ -12,7 +12,7 @@ from simuleval.agents import SpeechToTextAgent
 from simuleval.agents.actions import Action, ReadAction, WriteAction
 
 from espnet_ext.audio.reader import SAMPLE_RATE
-from espnet_ext.bin.model_options import add_model_options, load_model_from_args, set_up_process
+from espnet_ext.bin.model_options import add_model_options, load_model_from_args, named_model, set_up_process
 from espnet_ext.config import add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.log.units import clean_text
@@ -30,7 +30,8 @@ class SimulEvalAgent(SpeechToTextAgent):
             own.tgt_lang = args.target_language
         config = config_from_args(own)
         policy = load_own(config.policy)
-        self.session = SimulSession(load_model_from_args(own), config, policy)
+        with named_model(own):
+            self.session = SimulSession(load_model_from_args(own), config, policy)
         super().__init__(args)
 
     @staticmethod

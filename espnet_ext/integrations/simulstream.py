@@ -19,7 +19,7 @@ from espnet_ext.cli import ArgumentParser
 from espnet_ext.config import DecodeConfig, make_config, option_names
 from espnet_ext.errors import UserError
 from espnet_ext.log.units import join_units, uses_characters
-from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.model import SpeechModel
 from espnet_ext.session import SimulSession, Update
 
 
@@ -32,7 +32,7 @@ class EspnetProcessor(SpeechProcessor):
     Raises UserError, naming the key, for one that is unknown, of the wrong type or does not fit the model.
     """
 
-    model: SpeechTranslationModel | None = None
+    model: SpeechModel | None = None
     model_options: Namespace | None = None
 
     def __init__(self, config: SimpleNamespace) -> None:

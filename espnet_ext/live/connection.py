@@ -153,9 +153,9 @@ class Connection:
     def _check_languages(self, control: Control) -> None:
         for key, wanted, own in (
             ("target_lang", control.target_lang, self.config.tgt_lang),
-            ("source_lang", control.source_lang, self.limits.src_lang),
+            ("source_lang", control.source_lang, self.config.src_lang),
         ):
-            if wanted is not None and own is not None and wanted != own:
+            if wanted is not None and wanted != own:
                 raise UserError(f"{key}: this server has {own}, not {shorten(wanted)}")
 
     async def _send_update(self, update: Update, received: float) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from espnet_ext.config import DecodeConfig
-from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.model import SpeechModel
 from espnet_ext.policy.own import load_own
 from espnet_ext.session import SimulSession, Update
 from espnet_ext.session_pool import SessionPool
@@ -29,7 +29,7 @@ class Engine:
     A session has one job at a time. To be used in one event loop.
     """
 
-    def __init__(self, model: SpeechTranslationModel, limit: int) -> None:
+    def __init__(self, model: SpeechModel, limit: int) -> None:
         self.pool = SessionPool(model, limit)
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
         self.waiting: dict[SimulSession, _Job] = {}

@@ -16,7 +16,6 @@ class Limits:
     max_message_bytes: int = 2**20
     token: str | None = None
     allowed_origins: Collection[str] = ()
-    src_lang: str | None = None
 
     def __post_init__(self) -> None:
         for name, lowest in (("max_sessions", 1), ("max_message_bytes", 1024)):

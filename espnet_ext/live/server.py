@@ -14,7 +14,7 @@ from espnet_ext.live.engine import Engine
 from espnet_ext.live.limits import Limits
 from espnet_ext.live.metrics import Metrics
 from espnet_ext.live.socket import Socket
-from espnet_ext.model import SpeechTranslationModel
+from espnet_ext.model import SpeechModel
 
 FILES = {
     "page.html": "text/html",
@@ -37,7 +37,7 @@ HIGHEST = {"hold_n": 16, "la_n": 6, "align_att_f": 32, "wait_k": 16, "ctc_wait":
 class Server:
     """Translates for many clients at once with one model, each in a session with the options of `config`."""
 
-    def __init__(self, model: SpeechTranslationModel, config: DecodeConfig, limits: Limits) -> None:
+    def __init__(self, model: SpeechModel, config: DecodeConfig, limits: Limits) -> None:
         self.config = config
         self.limits = limits
         self.engine = Engine(model, limits.max_sessions)
@@ -74,8 +74,9 @@ class Server:
         if name is not None:
             value = getattr(self.config, name)
             tune = {"name": name, "value": value, "min": LOWEST[name], "max": max(HIGHEST[name], value)}
-        about = {name: getattr(self.config, name) for name in ("search", "policy", "tgt_lang", "long_form")}
-        return web.json_response(about | {"src_lang": self.limits.src_lang, "tune": tune}, headers=HEADERS)
+        names = ("search", "policy", "src_lang", "tgt_lang", "long_form")
+        about = {name: getattr(self.config, name) for name in names}
+        return web.json_response(about | {"tune": tune}, headers=HEADERS)
 
     async def health(self, request: web.Request) -> web.Response:
         """Whether the server is well, and how many places are taken."""

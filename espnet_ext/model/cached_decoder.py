@@ -7,7 +7,7 @@ hypothesis may attend to, its ancestors, is a row of a mask, so reordering the b
 one model can be scored in one pass over the weights.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -88,7 +88,7 @@ class _Layer:
 
 
 class DecoderWeights:
-    """What all sessions of one model share. Built once from ESPnet's decoder.
+    """What all sessions of one model share. Built once from ESPnet's decoder, or one that has its attributes.
 
     `precision` is that of the products with weights: `float32`, `bfloat16` or `int8` (dynamic quantisation, CPU only).
     `compiled` runs what is between the attentions through `torch.compile`.
@@ -130,13 +130,13 @@ class CachedDecoder(BatchScorerInterface):
     The state of a prefix is the slot of its last token but one, as ESPnet's states cover what was fed so far.
     `xs` must always be the same memory, grown at its end; `batch_init_state` starts a new one.
 
-    With `attention_layer` (1-based), `attention` holds after each call the cross attention of that layer in the step
-    that made the scores: softmax weights `(N, T)`, mean over heads.
+    With `attention_heads` (layer -> heads, both from 0), `attention` holds after each call the cross attention of these
+    heads in the step that made the scores: softmax weights `(N, T)`, mean over the heads.
     """
 
-    def __init__(self, weights: DecoderWeights, attention_layer: int | None = None) -> None:
+    def __init__(self, weights: DecoderWeights, attention_heads: Mapping[int, Sequence[int]] | None = None) -> None:
         self.weights = weights
-        self.attention_layer = attention_layer
+        self.attention_heads = attention_heads or {}
         self.attention: Tensor | None = None
         self.batch_init_state(None)
 
@@ -291,10 +291,19 @@ class _Feed:
     def cross(self, layer: int, query: Tensor) -> Tensor:
         """Attention `(N, D)` of queries `(H, N, D / H)` over the memory."""
         memory = self.decoder.memory_cache[layer].narrow(3, 0, self.frames)
-        if layer + 1 == self.decoder.attention_layer:
-            weights = _mean_weights(query, memory[0, 0])
-            self.decoder.attention = weights if self.last is None else weights[self.last]
+        if layer in self.decoder.attention_heads:
+            self._note_attention(layer, query, memory[0, 0])
         return _attend(query, memory, None)
+
+    def _note_attention(self, layer: int, query: Tensor, keys: Tensor) -> None:
+        """Add the layer's share to the mean over all heads that were asked for."""
+        wanted = self.decoder.attention_heads
+        if self.last is not None:
+            query = query[:, self.last]
+        heads = list(wanted[layer])
+        share = _weights(query[heads], keys[heads]).sum(dim=0) / sum(map(len, wanted.values()))
+        first = layer == min(wanted)
+        self.decoder.attention = share if first else self.decoder.attention + share
 
 
 def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
@@ -337,10 +346,9 @@ def _attend(query: Tensor, cache: Tensor, mask: Tensor | None) -> Tensor:
     return attended.squeeze(0).transpose(0, 1).reshape(query.size(1), -1)
 
 
-def _mean_weights(query: Tensor, keys: Tensor) -> Tensor:
-    """Attention weights `(N, T)` of queries `(H, N, D / H)` over keys `(H, T, D / H)`, mean over heads."""
-    scores = query @ keys.transpose(1, 2) / query.size(2) ** 0.5
-    return scores.softmax(dim=-1).mean(dim=0)
+def _weights(query: Tensor, keys: Tensor) -> Tensor:
+    """Attention weights `(H, N, T)` of queries `(H, N, D / H)` over keys `(H, T, D / H)`."""
+    return (query @ keys.transpose(1, 2) / query.size(2) ** 0.5).softmax(dim=-1)
 
 
 def _enlarge(cache: Tensor, used: int, capacity: int) -> Tensor:

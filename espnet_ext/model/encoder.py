@@ -4,6 +4,7 @@ Both kinds have `push` and `reset`, and count the frames that went through their
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -48,6 +49,11 @@ class BlockEncoder:
         self.contexts: Tensor | None = None  # the same after each layer
         self.memory = torch.zeros(0, self.encoder.output_size())
         self.encoded_frames = 0
+
+    @property
+    def audio_frames(self) -> int:
+        """Frames of the memory."""
+        return len(self.memory)
 
     @torch.inference_mode()
     def push(self, features: Tensor, final: bool = False) -> Tensor:
@@ -118,17 +124,39 @@ class BlockEncoder:
 
 
 class FullContextEncoder:
-    """An encoder that sees the whole utterance: all audio so far is encoded anew at every push (IBWBS paper, 3.3)."""
+    """An encoder that sees the whole utterance: all audio so far is encoded anew at every push (IBWBS paper, 3.3).
 
-    def __init__(self, encoder: torch.nn.Module) -> None:
-        self.encoder = encoder
-        self.field, _ = subsampling(encoder.embed)
+    Args:
+        encode: features `(T, D)` of the utterance so far -> memory `(T', D')`.
+        field: feature frames that one memory frame is made of.
+        stride: feature frames from one memory frame to the next.
+        width: D'.
+        silence: features `(T, D)` that are encoded after those of the audio, for a model that never saw audio end
+            without them; fewer where a window of `most` feature frames is full.
+    """
+
+    def __init__(
+        self,
+        encode: Callable[[Tensor], Tensor],
+        field: int,
+        stride: int,
+        width: int,
+        silence: Tensor | None = None,
+        most: int = 0,
+    ) -> None:
+        self.encode = encode
+        self.field = field
+        self.stride = stride
+        self.width = width
+        self.silence = silence
+        self.most = most
         self.reset()
 
     def reset(self) -> None:
         """Forget the utterance."""
         self.features: Tensor | None = None
-        self.memory = torch.zeros(0, self.encoder.output_size())
+        self.memory = torch.zeros(0, self.width)
+        self.audio_frames = 0
         self.encoded_frames = 0
 
     @torch.inference_mode()
@@ -139,9 +167,13 @@ class FullContextEncoder:
         """
         self.features = features if self.features is None else torch.cat([self.features, features])
         if len(features) and len(self.features) >= self.field:
-            lengths = torch.tensor([len(self.features)], device=self.features.device)
-            memory, *_ = self.encoder(self.features.unsqueeze(0), lengths)
-            self.memory = (memory[0] if isinstance(memory, tuple) else memory)[0]
+            if self.silence is None:
+                self.memory = self.encode(self.features)
+                self.audio_frames = len(self.memory)
+            else:
+                silence = self.silence[: max(0, self.most - len(self.features))]
+                self.memory = self.encode(torch.cat([self.features, silence]))
+                self.audio_frames = min(len(self.features) // self.stride, len(self.memory))
             self.encoded_frames += len(self.memory)
         return self.memory
 
@@ -163,6 +195,11 @@ class EncoderWindow:
         self.features: Tensor | None = None
         self.restarted = False
         self.encoded_before = 0
+
+    @property
+    def audio_frames(self) -> int:
+        """Frames of audio in the window's memory."""
+        return self.encoder.audio_frames
 
     @property
     def encoded_frames(self) -> int:

@@ -21,7 +21,8 @@ def linear(
     rows that the packed layout is made for, any other works. `torch.compile` needs them unpacked.
     """
     weight = torch.cat([linear.weight.detach() for linear in linears])
-    bias = torch.cat([linear.bias.detach() for linear in linears])
+    biases = [weight.new_zeros(linear.out_features) if linear.bias is None else linear.bias for linear in linears]
+    bias = torch.cat([bias.detach() for bias in biases])
     if precision == "int8":
         quantised = _pack_int8(weight, bias)
         return lambda x: torch.ops.quantized.linear_dynamic(x, quantised)

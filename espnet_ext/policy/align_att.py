@@ -31,7 +31,7 @@ class AlignAtt:
         frames = context.frames - self.drop_last_frame
         if new <= 0 or frames < 1:
             return context.committed
-        attention = context.attention()[:, :frames]
+        attention = np.delete(context.attention(), np.s_[frames : context.frames], axis=1)  # what follows is late
         if self.standardize and new > 1:
             attention = (attention - attention.mean(axis=0)) / (attention.std(axis=0) + 1e-8)
         late = np.flatnonzero(attention.argmax(axis=1) >= frames - self.f)

@@ -18,7 +18,8 @@ class Context:
         tokens: the candidate, from the start of the utterance.
         committed: how many of them are committed already.
         frames: encoder frames searched over.
-        attention: gives the cross attention weights `(new tokens, frames)` of the steps that predicted the new tokens.
+        attention: gives the cross attention weights of the steps that predicted the new tokens, `(new tokens, frames)`;
+            columns after these are silence that the model was given after the audio.
         ctc_length: gives the number of tokens that greedy CTC finds in the frames.
     """
 

@@ -32,6 +32,7 @@ class Search(ABC):
             whole memory at each search, in its first step.
         memory_grows: whether the frames of one search are the first ones of the next. Otherwise all of them are new
             and the committed prefix is forced over them first.
+        max_tokens: longest hypothesis that the decoder can take, None when there is no limit.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Search(ABC):
         markers: Set[int] = frozenset(),
         decoder_states: str = "keep",
         memory_grows: bool = True,
+        max_tokens: int | None = None,
     ) -> None:
         self.step = step
         self.eos = eos
@@ -53,6 +55,7 @@ class Search(ABC):
         self.markers = markers
         self.recompute = decoder_states == "recompute"
         self.memory_grows = memory_grows
+        self.max_tokens = max_tokens
         self.reset()
 
     def reset(self) -> None:
@@ -113,7 +116,8 @@ class Search(ABC):
 
     def _cap(self, frames: int) -> int:
         """Longest hypothesis allowed, in tokens, the forced prefix included."""
-        return self.committed_length + max(MIN_NEW_TOKENS, int(self.maxlenratio * frames))
+        cap = self.committed_length + max(MIN_NEW_TOKENS, int(self.maxlenratio * frames))
+        return cap if self.max_tokens is None else min(cap, self.max_tokens)
 
     def _candidate(self, hypothesis: Hypothesis) -> Candidate:
         """The hypothesis as a candidate, cut before an n-gram repeats once too often; `cut_repeats` tells."""

@@ -17,6 +17,9 @@ PRE_BEAM_RATIO = 1.5
 class BeamStep:
     """Expands hypotheses by one token with ESPnet's scorers (decoder, LM, length bonus; CTC on a pre-beam).
 
+    `start` are the tokens that every hypothesis begins with and none shows. `suppressed` tokens are never chosen,
+    `suppressed_first` not as the first token after the start; both keep their share of the probability.
+
     Counts `decoder_forwards`, calls for a step of the whole beam, and `hypothesis_steps`, the hypotheses in them.
     """
 
@@ -26,7 +29,9 @@ class BeamStep:
         weights: Mapping[str, float],
         beam_size: int,
         vocab_size: int,
-        sos: int,
+        start: Sequence[int],
+        suppressed: Sequence[int] = (),
+        suppressed_first: Sequence[int] = (),
     ) -> None:
         self.scorers = scorers
         self.weights = weights
@@ -37,7 +42,9 @@ class BeamStep:
         self.beam_size = beam_size
         self.pre_beam_size = min(int(PRE_BEAM_RATIO * beam_size), vocab_size)
         self.vocab_size = vocab_size
-        self.sos = sos
+        self.start = tuple(start)
+        self.suppressed = torch.tensor([*suppressed], dtype=torch.long)
+        self.suppressed_first = torch.tensor([*suppressed, *suppressed_first], dtype=torch.long)
         self.decoder_forwards = 0
         self.hypothesis_steps = 0
 
@@ -55,12 +62,14 @@ class BeamStep:
         hypothesis = self.root(memory)
         if not tokens:
             return hypothesis
-        prefix = torch.tensor([[self.sos, *tokens]], device=memory.device)
+        prefix = torch.tensor([[*self.start, *tokens]], device=memory.device)
+        before = len(self.start) - 1  # tokens of the start that predict nothing
         full, attention = dict(self.full), None
         if hasattr(self.decoder, "score_prefix"):
             scores, decoder_states = self.decoder.score_prefix(prefix[0, :-1], memory)
-            decoder_scores = scores.gather(1, prefix[0, 1:, None])[:, 0].tolist()
-            attention = self.decoder.attention
+            decoder_scores = scores.gather(1, prefix[0, 1:, None])[before:, 0].tolist()
+            decoder_states = decoder_states[before:]
+            attention = None if self.decoder.attention is None else self.decoder.attention[before:]
             self.decoder_forwards += 1
         else:
             full["decoder"] = self.decoder
@@ -72,12 +81,12 @@ class BeamStep:
             if "decoder" not in full:
                 states["decoder"] = decoder_states[index]
                 score += self.weights["decoder"] * decoder_scores[index]
-            ys, ids = prefix[:, : index + 1], prefix[:, index + 1 : index + 2]
+            ys, ids = prefix[:, : before + index + 1], prefix[:, before + index + 1 : before + index + 2]
             for key, scorer in (full | self.partial).items():
                 if key in full:
                     scored, after = scorer.batch_score(ys, [hypothesis.states[key]], xs)
                 else:
-                    scored, after = scorer.batch_score_partial(ys, ids, [hypothesis.states[key]], xs)
+                    scored, after = scorer.batch_score_partial(ys[:, before:], ids, [hypothesis.states[key]], xs)
                 score += self.weights[key] * scored[0, token].item()
                 states[key] = scorer.select_state(after, 0, token)
             row = None if attention is None else attention[index]
@@ -105,11 +114,15 @@ class BeamStep:
         for key, scorer in self.full.items():
             scores, states[key] = scorer.batch_score(call.prefixes, [h.states[key] for h in hypotheses], call.memory)
             total += self.weights[key] * scores
+        banned = self.suppressed_first if call.prefixes.size(1) == len(self.start) else self.suppressed
+        total.index_fill_(1, banned.to(total.device), -math.inf)
         if self.partial:
             ids = total.topk(self.pre_beam_size, dim=-1).indices
         for key, scorer in self.partial.items():
+            # CTC knows labels only: of the start it sees one token, as sos.
+            labels = call.prefixes[:, len(self.start) - 1 :]
             scores, states[key] = scorer.batch_score_partial(
-                call.prefixes, ids, [h.states[key] for h in hypotheses], call.memory
+                labels, ids, [h.states[key] for h in hypotheses], call.memory
             )
             total += self.weights[key] * scores
         total += torch.tensor([[h.score] for h in hypotheses], device=total.device)
@@ -210,7 +223,7 @@ def expand(expansions: Sequence[Expansion]) -> list[list[Hypothesis]]:
     """The continuations of each expansion in descending score. Expansions of several sessions share one model."""
     calls = []
     for expansion in expansions:
-        rows = [(expansion.step.sos, *h.tokens) for h in expansion.hypotheses]
+        rows = [(*expansion.step.start, *h.tokens) for h in expansion.hypotheses]
         memory = expansion.memory.expand(len(rows), *expansion.memory.shape)
         calls.append(_Call(torch.tensor(rows, device=memory.device), memory))
     return [

@@ -57,7 +57,7 @@ def test_decoding_uses_the_recommended_layer(data):
         SimulSession(load_model(**files), policy="align_att")
     (directory / "model" / "attention.json").write_text('{"recommended_layer": 1}')
     session = SimulSession(load_model(**files), policy="align_att")
-    assert session.config.align_att_layer == session.beam_step.decoder.attention_layer == 1
+    assert session.config.align_att_layer == 1 and list(session.beam_step.decoder.attention_heads) == [0]
     (directory / "model" / "attention.json").write_text("{}")
     with pytest.raises(UserError, match=r"attention\.json: not written by check_attention"):
         load_model(**files)

@@ -56,7 +56,7 @@ def simulstream(tmp_path):
 
 def test_the_server_starts_and_serves_simulstreams_client(simulstream):
     start, client, _ = blocks("bash")
-    serve = start.strip().replace("python -m", "exec python -m") + " --port 0"
+    serve = start.strip().replace("espnet-simul", "exec espnet-simul") + " --port 0"
 
     async def scenario():
         async with shell(serve, stderr=subprocess.PIPE) as process:

@@ -169,7 +169,7 @@ def test_what_cannot_be_is_said_and_frees_the_place(serve, alone, pcm, message):
         await good.send(samples)
         return error, await good.finish()
 
-    error, text = serve(scenario, Limits(max_sessions=1, src_lang="en", max_message_bytes=100000))
+    error, text = serve(scenario, Limits(max_sessions=1, max_message_bytes=100000))
     assert re.match(message, error)
     assert text == alone(samples).text
 

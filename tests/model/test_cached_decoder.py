@@ -47,7 +47,7 @@ def test_sessions_scored_together_score_as_they_do_alone():
     for number, (beam, length, frames) in enumerate([(5, 1, 30), (2, 8, 70), (3, 4, 11)]):
         prefixes, xs = torch.randint(2, 29, (beam, length)), torch.randn(1, frames, 16).expand(beam, frames, 16)
         expected.append(decoder.batch_score(prefixes, [None] * beam, xs)[0])
-        calls.append((CachedDecoder(weights, attention_layer=1 + number), prefixes, [None] * beam, xs))
+        calls.append((CachedDecoder(weights, attention_heads={number: range(4)}), prefixes, [None] * beam, xs))
     for (scores, states), wanted, call in zip(CachedDecoder.score_together(calls), expected, calls, strict=True):
         assert (scores - wanted).abs().max() < 1e-4
         assert len(states) == len(scores)
@@ -113,7 +113,7 @@ def test_options_it_does_not_know_are_left_to_espnet():
 @torch.no_grad()
 def test_attention_is_the_layers_mean_over_heads_in_the_step_that_predicts():
     reference = build()
-    cached = CachedDecoder(DecoderWeights(reference), attention_layer=2)
+    cached = CachedDecoder(DecoderWeights(reference), attention_heads={1: range(4)})
     prefixes, xs = torch.randint(2, 29, (3, 7)), torch.randn(1, 50, 16).expand(3, 50, 16)
     reference.batch_score(prefixes, [None] * 3, xs)
     expected = reference.decoders[1].src_attn.attn[:, :, -1].mean(dim=1)

@@ -27,7 +27,7 @@ class Scripted(BatchScorerInterface):
 
 def step(script, beam_size=2, vocab_size=10, length_bonus=0.0):
     scorers = {"decoder": Scripted(script, vocab_size), "length_bonus": LengthBonus(vocab_size)}
-    return BeamStep(scorers, {"decoder": 1.0, "length_bonus": length_bonus}, beam_size, vocab_size, EOS)
+    return BeamStep(scorers, {"decoder": 1.0, "length_bonus": length_bonus}, beam_size, vocab_size, [EOS])
 
 
 def frames(count):

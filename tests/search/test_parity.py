@@ -61,7 +61,7 @@ def our_tokens(model, memory, ctc_weight, incremental):
         {"decoder": 1 - ctc_weight, "ctc": ctc_weight},
         6,
         len(model.vocabulary),
-        model.sos,
+        [model.sos],
     )
     search = OnEspnetsCap(step, model.eos, 6, incremental=incremental, max_ngram_repeats=10**6)
     search.cap = len(memory)

@@ -37,7 +37,7 @@ def model_and_weights(request, tmp_path_factory):
 def forced(model, weights, history):
     """Decode the tokens of `history`, (memory, tokens) after each commit, one by one and nothing else."""
     size = len(model.vocabulary)
-    step = BeamStep(model.scorers(weights), weights, size, size, model.sos)
+    step = BeamStep(model.scorers(weights), weights, size, size, [model.sos])
     hypothesis = step.root(history[0][0])
     for memory, tokens in history:
         step.extend([hypothesis], memory)

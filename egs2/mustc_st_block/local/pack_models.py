@@ -19,8 +19,7 @@ from espnet_ext.errors import UserError
 from espnet_ext.evaluation.results import Decode, read_decodes
 from espnet_ext.files import atomic_write, read_lines
 from espnet_ext.lock import locked
-from espnet_ext.model.espnet_st import ATTENTION_FILE
-from espnet_ext.model.packed import CONFIG_KEY, META, WEIGHTS_KEY
+from espnet_ext.model.packed import ATTENTION_FILE, CONFIG_KEY, META, WEIGHTS_KEY
 
 # Keys of the training config that name files, and the files' names in the archive. Each has a directory: a bare name
 # is not taken for a path by espnet_model_zoo.
