@@ -74,8 +74,8 @@ def small_recipe(tmp_path):
     shutil.copytree(RECIPE, recipe, ignore=ignored)
     program = recipe / "local" / "make_mini_corpus.py"
     text = program.read_text(encoding="utf-8")
-    assert "default=3.0" in text and "default=12" in text
-    program.write_text(text.replace("default=3.0", "default=0.3").replace("default=12", "default=2"), encoding="utf-8")
+    assert "default=3.15" in text and "default=12" in text
+    program.write_text(text.replace("default=3.15", "default=0.3").replace("default=12", "default=2"), encoding="utf-8")
     mini = recipe / "conf" / "mini"
     for path in mini.glob("train_*.yaml"):
         config = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -32,7 +32,7 @@ def get_parser() -> ArgumentParser:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--output_dir", type=Path, required=True, help="the corpus: en-XX/data/SPLIT/{wav,txt}")
     parser.add_argument("--tgt_lang", default="de", help=f"target languages, of: {' '.join(LANGUAGES[1:])}")
-    parser.add_argument("--hours", type=float, default=3.0, help="speech in train, in hours")
+    parser.add_argument("--hours", type=float, default=3.15, help="speech in train, in hours")
     parser.add_argument(
         "--test_talks", type=int, default=12, help="talks in dev and in tst-COMMON; a quarter in tst-HE"
     )

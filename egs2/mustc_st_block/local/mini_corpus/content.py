@@ -8,8 +8,8 @@ from mini_corpus.talk import Talk
 
 SENTENCES_PER_TALK = {"train": 24, "dev": 9, "tst-COMMON": 9, "tst-HE": 9}
 FIRST_NUMBER = {"train": 1, "dev": 1001, "tst-COMMON": 2001, "tst-HE": 3001}
-SECONDS_PER_CHARACTER = 0.0645  # of English text, at the synthesiser's rate
-WORDS = range(13, 27)  # of a sentence in English: about 3.5 to 9 s
+SECONDS_PER_CHARACTER = 0.0672  # of English text, at the synthesiser's rate
+WORDS = range(13, 27)  # of a sentence in English: about 4 to 10 s
 
 
 class Neighbourhood:

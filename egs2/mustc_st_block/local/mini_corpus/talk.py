@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from random import Random
 
 import numpy as np
@@ -9,12 +10,13 @@ import numpy as np
 from mini_corpus.grammar import Piece, words
 from mini_corpus.synthesis import SAMPLE_RATE, Voice, applause, laughter, synthesise
 
-VOICES = (Voice("en-us", 162), Voice("en-us+f2", 158), Voice("en-us+m3", 166))
+VOICES = (Voice("en-us", 154), Voice("en-us+f2", 151), Voice("en-us+m3", 157))
 NOISES = {
     applause: words("(Applause)", "(Applaus)", "(Aplausos)", "(Applaudissements)"),
     laughter: words("(Laughter)", "(Gelächter)", "(Risas)", "(Rires)"),
 }
 SHORTEST, LONGEST = 2.0, 15.0  # seconds of a segment
+TAIL = (0.2, 0.4)  # seconds of a segment after its last word
 ROOM_NOISE = np.float32(10 ** (-66 / 20))
 
 
@@ -112,8 +114,8 @@ def _say(pieces: Sequence[Piece], voice: Voice, level: float, tape: Tape, rng: R
 def segments(talk: Talk, groups: Sequence[Sequence[Unit]]) -> list[Segment]:
     """The lines of the corpus, in order: most are one sentence.
 
-    In train a third hold several sentences or begin or end inside one; in the other sets a few hold two. A noise is a
-    line of its own in train, or the end of a sentence's line.
+    In train a third hold several sentences or begin or end inside one; in the other sets a few hold two. A noise is the
+    end of a sentence's line, in train also a line of its own or between two sentences.
     """
     rng = Random(f"{talk.seed} segments {talk.number}")
     lines: list[list[Unit]] = []
@@ -122,7 +124,8 @@ def segments(talk: Talk, groups: Sequence[Sequence[Unit]]) -> list[Segment]:
         taken, cut = _cut(rng, groups[index : index + 3], talk.train)
         lines.extend(cut)
         index += taken
-    return [_segment(line) for line in lines]
+    starts = [line[0].start for line in lines[1:]]
+    return [_segment(line, start, rng) for line, start in zip(lines, [*starts, inf], strict=True)]
 
 
 def _cut(rng: Random, groups: Sequence[Sequence[Unit]], train: bool) -> tuple[int, list[list[Unit]]]:
@@ -131,12 +134,13 @@ def _cut(rng: Random, groups: Sequence[Sequence[Unit]], train: bool) -> tuple[in
     draw = rng.random()
     if first[0].noise:
         return 1, [first]
-    if second and second[0].noise:
-        return (2, [first + second]) if not train or draw < 0.5 else (1, [first])
     if third and third[0].noise:
         return 1, [first]
     taken, lines = 1, [first]
-    if not train:
+    if second and second[0].noise:
+        taken = 2 if not train else 1 if draw < 0.4 else 2 if draw < 0.7 or not third else 3
+        lines = [[unit for group in (first, second, third)[:taken] for unit in group]]
+    elif not train:
         if draw < 0.06:
             taken, lines = 2, [first + second]
     elif draw < 0.12:
@@ -149,14 +153,15 @@ def _cut(rng: Random, groups: Sequence[Sequence[Unit]], train: bool) -> tuple[in
         taken, lines = 2, [first[:1], first[1:] + second]
     elif draw < 0.47:
         taken, lines = 2, [first + second[:-1], second[-1:]]
-    fits = all(line and SHORTEST <= line[-1].end - line[0].start <= LONGEST - 0.1 for line in lines)
+    fits = all(line and SHORTEST <= line[-1].end - line[0].start <= LONGEST - TAIL[1] - 0.05 for line in lines)
     return (taken, lines) if taken <= len(groups) and fits else (1, [first])
 
 
-def _segment(units: Sequence[Unit]) -> Segment:
-    """A line from just before its first unit to just after its last, on MuST-C's grid of 10 ms."""
+def _segment(units: Sequence[Unit], next_start: float, rng: Random) -> Segment:
+    """A line from just before its first unit to a while after its last, on MuST-C's grid of 10 ms."""
+    end = units[-1].end
     start = int(round((units[0].start - 0.04) * 100))
-    end = int(round((units[-1].end + 0.04) * 100))
+    end = int(round((end + min(rng.uniform(*TAIL), next_start - end - 0.04)) * 100))
     text = {language: " ".join(unit.text[language] for unit in units) for language in units[0].text}
     spoken = sum(len(unit.text["en"].split()) for unit in units if not unit.noise)
     return Segment(start / 100, (end - start) / 100, text, spoken)
