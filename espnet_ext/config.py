@@ -234,9 +234,14 @@ def add_options(parser: argparse.ArgumentParser, leave_out: Container[str] = ())
         )
 
 
-def config_from_args(args: argparse.Namespace) -> DecodeConfig:
-    """The config of parsed arguments: the yaml file's values under the command line's."""
+def config_from_args(args: argparse.Namespace, default_policy: str | None = None) -> DecodeConfig:
+    """The config of parsed arguments: the yaml file's values under the command line's.
+
+    `default_policy` is taken where no file, search or policy is asked for.
+    """
     given = {key: value for key, value in vars(args).items() if key in option_names()}
+    if default_policy is not None and args.config is None and not {"search", "policy"} & given.keys():
+        given["policy"] = default_policy
     if args.config is None:
         return make_config(given)
     values = read_config(args.config) | given

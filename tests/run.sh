@@ -34,5 +34,6 @@ if [ -n "${all}" ]; then
     time egs2/mustc_st_block/run.sh --corpus mini
     echo "== slow tests"
     tools/setup_peers.sh
+    tests/browser.sh
     python -m pytest -n 2 --dist loadfile -m slow --durations 20
 fi

@@ -60,9 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def decode_config(args: argparse.Namespace) -> DecodeConfig:
     """The sessions' options; a policy that can be tuned where none is asked for. Raises UserError."""
-    if args.config is None and not {"search", "policy"} & vars(args).keys():
-        args.policy = "hold_n"
-    config = config_from_args(args)
+    config = config_from_args(args, default_policy="hold_n")
     if config.search == "offline":
         raise UserError("search: offline says nothing before the end; serve another one")
     return config

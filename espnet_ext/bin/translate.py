@@ -53,7 +53,7 @@ def get_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Translate. Raises UserError for bad input."""
     args = get_parser().parse_args(argv)
-    config = config_from_args(args)
+    config = config_from_args(args, default_policy="hold_n")
     policy = load_own(config.policy)
     _check(args, config)
     limit_threads()

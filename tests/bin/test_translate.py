@@ -77,7 +77,7 @@ def piped(model):
 
 
 @pytest.mark.parametrize(
-    "system", [HOLD, ("--policy", "local_agreement"), ("--search", "offline"), ("--chunk_ms", "50")]
+    "system", [HOLD, ("--policy", "local_agreement"), ("--search", "offline"), ("--search", "ibwbs", "--chunk_ms", "50")]
 )
 def test_the_text_is_that_of_the_decoding_command(audio, printed, model, system):
     (audio / "wav.scp").write_text(f"talk {audio}/talk.wav\n")
@@ -85,6 +85,10 @@ def test_the_text_is_that_of_the_decoding_command(audio, printed, model, system)
     st_inference_simul.main([*model, *data, *system])
     (instance,) = read_instances(audio / "out" / "instances.log", "de")
     assert " ".join(printed(audio / "talk.wav", *system).split()) == instance.prediction != ""
+
+
+def test_without_a_search_or_a_policy_it_holds_back_the_last_words(audio, printed):
+    assert printed(audio / "talk.wav") == printed(audio / "talk.wav", "--policy", "hold_n")
 
 
 def test_json_lines_add_up_to_the_text(audio, printed):
