@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from espnet_ext.bin.validate_log import FORMATS, read_log
 from espnet_ext.cli import ArgumentParser, run, str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.comet import comet
@@ -25,7 +26,6 @@ from espnet_ext.evaluation.segmentation import Segment, read_audio_yaml, read_se
 from espnet_ext.files import atomic_write, read_lines, read_table
 from espnet_ext.lock import locked
 from espnet_ext.log.clocks import CLOCKS
-from espnet_ext.log.instances import read_instances
 
 META = (
     "system",
@@ -48,6 +48,7 @@ def get_parser() -> ArgumentParser:
     """The command's parser."""
     parser = ArgumentParser(prog="score_simul", description=__doc__.partition("\n")[0])
     parser.add_argument("--instances", required=True, help="instances.log of a finished decode")
+    parser.add_argument("--format", choices=FORMATS, default="ours", help="whose log it is, as for validate_log")
     parser.add_argument("--ref", required=True, help="references, a Kaldi text file with the ids of the decode")
     parser.add_argument("--tgt_lang", required=True, help="target language, e.g. de; zh and ja are scored by character")
     parser.add_argument("--output_dir", required=True, help="where scores.json and per_utt.tsv are written")
@@ -168,7 +169,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     sources = read_sources(args)
     log, output_dir = Path(args.instances), Path(args.output_dir)
     meta = read_meta(log, args.tgt_lang)
-    instances = read_instances(log, args.tgt_lang)
+    instances = read_log(args.instances, args.format, args.tgt_lang)
     if args.long_form:
         talks = join_talks(instances, read_references(args), str(log))
         scores, rows = score_talks(talks, args.tgt_lang, args.ca_clock, args.empty_segments, args.clip_negative)

@@ -27,7 +27,7 @@ from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, file_hash, read_table
 from espnet_ext.lock import locked
-from espnet_ext.log.instances import Instance, InstanceWriter, totals, write_text
+from espnet_ext.log.instances import LOG_VERSION, Instance, InstanceWriter, totals, write_text
 from espnet_ext.log.units import clean_text
 from espnet_ext.policy.own import load_own
 from espnet_ext.progress import progress
@@ -186,6 +186,7 @@ def _stats(instances: list[Instance], session: SimulSession, args: argparse.Name
         "test_set": Path(_wav_scp(args.data_path_and_name_and_type)).parent.name,
         **totals(instances),
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "log_version": LOG_VERSION,
         "commit": _commit(),
         "versions": _versions(),
     }

@@ -18,7 +18,9 @@ from espnet_ext.files import atomic_write, read_lines
 from espnet_ext.log.clocks import Step
 from espnet_ext.log.units import split_units
 
-__all__ = ["Instance", "InstanceWriter", "Revision", "Step", "read_instances", "totals", "write_text"]
+LOG_VERSION = 1  # of the format, docs/log-format.md
+
+__all__ = ["LOG_VERSION", "Instance", "InstanceWriter", "Revision", "Step", "read_instances", "totals", "write_text"]
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,8 @@ def piped(model):
 
 
 @pytest.mark.parametrize(
-    "system", [HOLD, ("--policy", "local_agreement"), ("--search", "offline"), ("--search", "ibwbs", "--chunk_ms", "50")]
+    "system",
+    [HOLD, ("--policy", "local_agreement"), ("--search", "offline"), ("--search", "ibwbs", "--chunk_ms", "50")],
 )
 def test_the_text_is_that_of_the_decoding_command(audio, printed, model, system):
     (audio / "wav.scp").write_text(f"talk {audio}/talk.wav\n")

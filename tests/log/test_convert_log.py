@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from espnet_ext.bin import convert_log, validate_log
+from espnet_ext.bin import convert_log, score_simul, validate_log
+from espnet_ext.bin.validate_log import FORMATS
 from espnet_ext.errors import UserError
 from espnet_ext.log.clocks import Step, finish_times
 from espnet_ext.log.instances import Instance, read_instances
@@ -54,6 +55,30 @@ def test_simulstream_and_back(log):
     for ours, other in zip(LOG, back, strict=True):
         work = [replace(step, forwards=0) for step in ours.steps]
         assert other == replace(ours, steps=work)
+
+
+def test_the_log_of_any_tool_is_scored(log):
+    (log.parent / "text").write_text("talk_1 das ist ein Haus.\ntalk_2 ja\n")
+    found = {}
+    for kind in FORMATS:
+        given = log if kind == "ours" else convert(log, kind)
+        options = [
+            "--instances",
+            given,
+            "--format",
+            kind,
+            "--ref",
+            log.parent / "text",
+            "--output_dir",
+            log.parent / kind,
+        ]
+        score_simul.main([*map(str, options), "--tgt_lang", "de"])
+        found[kind] = json.loads((log.parent / kind / "scores.json").read_text())
+    assert found["ours"]["LAAL"] is not None
+    for scores in found.values():
+        assert {name: scores[name] for name in ("BLEU", "LAAL", "LAAL_CA", "n_empty")} == {
+            name: found["ours"][name] for name in ("BLEU", "LAAL", "LAAL_CA", "n_empty")
+        }
 
 
 def test_characters_of_a_language_without_blanks(tmp_path):
