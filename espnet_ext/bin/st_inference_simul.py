@@ -8,6 +8,7 @@ import logging
 import platform
 import resource
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -208,7 +209,7 @@ def _commit() -> str | None:
 
 
 def _versions() -> dict[str, str]:
-    names = ("espnet", "torch", "sacrebleu", "numpy")
+    names = ("espnet", "torch", "sacrebleu", "numpy", *(["transformers"] if "transformers" in sys.modules else []))
     return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in names}
 
 

@@ -12,7 +12,7 @@ from conftest import RECIPE
 CONFS = {"mustc": RECIPE / "conf", "mini": RECIPE / "conf" / "mini"}
 FAMILIES = {"block": ("block20", "block32", "block40"), "offline": ("offline",)}
 GEOMETRY = {"block_size", "hop_size", "look_ahead"}
-UPDATES = 500  # an epoch of the mini corpus in batches of 300,000 samples
+UPDATES = 535  # an epoch of the mini corpus in batches of 300,000 samples
 SIZES = ("output_size", "linear_units", "attention_heads")
 
 
