@@ -168,11 +168,13 @@ def test_the_tables_name_every_search_and_policy():
 
 def test_the_figures_of_policies_are_those_of_the_results():
     results = (ROOT / "egs2" / "mustc_st_block" / "RESULTS.md").read_text(encoding="utf-8")
-    of_block40 = [line for line in results.splitlines() if line.startswith("| tst-COMMON.en-de | st_block40.en-de")]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in results.splitlines() if "|" in line]
+    (header,) = [cells for cells in lines if cells[:4] == ["set", "model", "search", "policy"]]
     found = {}
-    for line in of_block40:
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        found[cells[2], cells[3]] = (cells[4], cells[6], cells[13])
+    for cells in lines:
+        row = dict(zip(header, cells, strict=False))
+        if (row["set"], row.get("model")) == ("tst-COMMON.en-de", "st_block40.en-de"):
+            found[row["search"], row["policy"]] = (row["BLEU"], row["LAAL"], row["words at end (%)"])
     for search, policy, *figures in table("policies", "| search | policy | BLEU"):
         assert found[search, policy] == tuple(figures)
 

@@ -60,9 +60,12 @@ def test_every_figure_is_drawn(name):
     assert all((REPORT / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
 
 
-def test_the_checks_are_written_for_the_model():
+def test_the_method_keeps_what_it_promises():
+    """Latency saved near offline quality without stalling until the end, and a wide range of latencies."""
     (check,) = json.loads((REPORT / "checks.json").read_text(encoding="utf-8"))
     assert check["tgt_lang"] == "de" and check["block_size"] == 40
+    for name in ("IBWBS", "IBWBS without reliability"):
+        assert check["latency_saving"][name]["passed"] and check["hold_n_range"][name]["passed"], name
 
 
 def test_the_models_are_packed_with_their_scores(tmp_path):
