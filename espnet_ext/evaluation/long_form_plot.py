@@ -4,16 +4,23 @@ from collections.abc import Sequence
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from espnet_ext.evaluation.plots import RC
 from espnet_ext.evaluation.results import Decode
 
 # Colour (Okabe and Ito's), marker and line tell the system: readable without colour.
 SYSTEMS = {
-    "AlignAtt, segmented audio": {"color": "black", "marker": "D", "linestyle": (0, (6, 1.5, 1, 1.5)), "markersize": 4},
+    "AlignAtt, segmented audio": {"color": "black", "marker": "D", "linestyle": (0, (6, 1.5, 1, 1.5))},
     "StreamAtt, fixed words": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
     "StreamAtt, punctuation": {"color": "#009E73", "marker": "^", "linestyle": (0, (5, 1.5))},
     "fixed duration (baseline)": {"color": "#D55E00", "marker": "s", "linestyle": (0, (1.5, 1.2))},
+}
+LABEL = {
+    "xytext": (5, 2),
+    "textcoords": "offset points",
+    "fontsize": 7,
+    "path_effects": [withStroke(linewidth=2, foreground="white")],
 }
 HISTORY = {"audio_history", "text_history", "n_words"}
 
@@ -31,10 +38,16 @@ def long_form_figure(talks: Sequence[Decode], segmented: Sequence[Decode]) -> Fi
             axes.set_xlabel("StreamLAAL (s), LAAL for AlignAtt")
             for name, style in SYSTEMS.items():
                 points = sorted((d.policy_value, _lag(d) / 1000, d.get("BLEU")) for d in decodes if system(d) == name)
-                axes.plot([x for _, x, _ in points], [y for *_, y in points], label=name, linewidth=1.4, **style)
+                axes.plot(
+                    [x for _, x, _ in points],
+                    [y for *_, y in points],
+                    label=name,
+                    linewidth=1.4,
+                    markersize=4.5,
+                    **style,
+                )
                 for f, x, y in points:
-                    place = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center", "fontsize": 7}
-                    axes.annotate(f"{f}", (x, y), color=style["color"], **place)
+                    axes.annotate(f"{f}", (x, y), color=style["color"], **LABEL)
         grid[0].set_ylabel("BLEU")
         handles, labels = grid[0].get_legend_handles_labels()
         if handles:

@@ -79,6 +79,7 @@ def scores(decode, directory):
     score_simul.main([*options, "--tgt_lang", "de", "--output_dir", str(directory / "score")])
     values = json.loads((directory / "score" / "scores.json").read_text(encoding="utf-8"))
     timed = ("jobs", "wall_s", "rtf", "peak_rss_mb")
+    values["CI95"] = {key: interval for key, interval in values["CI95"].items() if not key.endswith("_CA")}
     return {key: value for key, value in values.items() if not key.endswith("_CA") and key not in timed}
 
 
