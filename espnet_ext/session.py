@@ -18,6 +18,7 @@ from espnet_ext.history import WORD_MS, Attention, FixedDuration, FixedWords, Hi
 from espnet_ext.log.clocks import Step, finish_times
 from espnet_ext.log.instances import Revision
 from espnet_ext.log.units import clean_text, join_units
+from espnet_ext.memory import trim_heap
 from espnet_ext.model import SpeechModel
 from espnet_ext.model.encoder import EncoderWindow
 from espnet_ext.policy import AlignAtt, All, Context, CtcWait, HoldN, LocalAgreement, Policy, WaitK
@@ -31,6 +32,9 @@ from espnet_ext.search import (
 )
 from espnet_ext.search.base import Search
 from espnet_ext.search.beam_step import Expansions, drive
+
+
+TRIM_MS = 60000.0
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,7 @@ class SimulSession:
         self.next_step = 1
         self.searched_frames = 0
         self.peaks: list[int] = []  # long form: the frame that each committed token attends to most
+        self.trimmed_ms = 0.0  # long form: when free memory was given back last
         self.finished = False
         self.units: list[str] = []
         self.delays: list[float] = []
@@ -286,6 +291,9 @@ class SimulSession:
         words, place = [], iter(self.peaks)
         for word in self.model.vocabulary.words(tokens):
             words.append(Word(self.model.vocabulary.text(word), tuple(itertools.islice(place, len(word)))))
+        if audio_ms - self.trimmed_ms >= TRIM_MS:
+            self.trimmed_ms = audio_ms
+            trim_heap()
         trim = self.history.trim(words, frames)
         if not trim.tokens and not trim.frames:
             return
