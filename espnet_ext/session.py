@@ -33,7 +33,6 @@ from espnet_ext.search import (
 from espnet_ext.search.base import Search
 from espnet_ext.search.beam_step import Expansions, drive
 
-
 TRIM_MS = 60000.0
 
 
