@@ -35,5 +35,5 @@ if [ -n "${all}" ]; then
     echo "== slow tests"
     tools/setup_peers.sh
     tests/browser.sh
-    python -m pytest -n 3 --dist loadfile -m slow --durations 20  # some wait more than they work
+    python -m pytest -n 2 --dist loadfile -m slow --durations 20
 fi
