@@ -6,7 +6,7 @@ from statistics import fmean
 
 from espnet_ext.evaluation.curves import block_models, select
 from espnet_ext.evaluation.results import Decode
-from espnet_ext.evaluation.tables import Table, closest, number
+from espnet_ext.evaluation.tables import Table, closest, number, same_system
 from espnet_ext.files import read_lines
 
 STREAMATT = Path(__file__).with_name("published.tsv")
@@ -45,9 +45,9 @@ def ibwbs_table(dev: Sequence[Decode], test: Sequence[Decode]) -> Table:
         ("3", "forwards"): lambda lang: _full_context(dev, test, lang, "local_agreement")[1],
         ("4", "forwards"): lambda lang: _full_context(dev, test, lang, "hold_n")[1],
     }
-    for number_, lang, figure, paper in IBWBS:
+    for table_number, lang, figure, paper in IBWBS:
         kind = "BLEU" if figure.startswith("BLEU") else "forwards"
-        table.rows.append([number_, lang, figure, paper, _shown(measures[number_, kind](lang))])
+        table.rows.append([table_number, lang, figure, paper, _shown(measures[table_number, kind](lang))])
     return table
 
 
@@ -60,15 +60,15 @@ def streamatt_table(dev_talks: Sequence[Decode], test_talks: Sequence[Decode]) -
          "StreamLAAL_CA paper", "StreamLAAL_CA ours"),
     )  # fmt: skip
     for line in read_lines(STREAMATT)[1:]:
-        number_, lang, system, f, *published = line.split("\t")
-        decodes = dev_talks if number_ == "4" else test_talks
+        table_number, lang, system, f, *published = line.split("\t")
+        decodes = dev_talks if table_number == "4" else test_talks
         languages = STREAMATT_LANGUAGES if lang == "mean" else (lang,)
         found = [_streamatt(decodes, one, system, int(f)) for one in languages]
         cells = []
         for metric, paper, digits in zip(("BLEU", "StreamLAAL", "StreamLAAL_CA"), published, (1, 0, 0), strict=True):
             values = [decode and decode.get(metric) for decode in found]
             cells += [paper, _shown(None if None in values else fmean(values), digits)]
-        table.rows.append([number_, lang, SYSTEMS.get(system, system.replace("=", " ")), f, *cells])
+        table.rows.append([table_number, lang, SYSTEMS.get(system, system.replace("=", " ")), f, *cells])
     return table
 
 
@@ -84,7 +84,7 @@ def _retranslation_gain(test: Sequence[Decode], lang: str) -> float | None:
 
 def _block_gain(dev: Sequence[Decode], test: Sequence[Decode], lang: str) -> float | None:
     ours, theirs = (
-        _on_test(closest(select(block_models(dev).get(lang, []), search), BLOCK_TARGET_MS), test)
+        same_system(closest(select(block_models(dev).get(lang, []), search), BLOCK_TARGET_MS), test)
         for search in ("ibwbs", "bwbs_incremental")
     )
     return ours and theirs and ours.get("BLEU") - theirs.get("BLEU")
@@ -102,17 +102,13 @@ def _full_context(
         and decode.further.keys() <= {"chunk_ms"}
     ]
     ours, theirs = (
-        _on_test(closest([d for d in usable if d.search == search], FULL_CONTEXT_TARGET_MS), test)
+        same_system(closest([d for d in usable if d.search == search], FULL_CONTEXT_TARGET_MS), test)
         for search in ("ibwbs", "standard")
     )
     if ours is None or theirs is None:
         return None, None
     forwards = ours.get("decoder_forwards") / theirs.get("decoder_forwards")
     return ours.get("BLEU") - theirs.get("BLEU"), 100 * (forwards - 1)
-
-
-def _on_test(chosen: Decode | None, test: Sequence[Decode]) -> Decode | None:
-    return next((d for d in test if chosen and (d.model, d.system) == (chosen.model, chosen.system)), None)
 
 
 def _streamatt(decodes: Sequence[Decode], lang: str, system: str, f: int) -> Decode | None:

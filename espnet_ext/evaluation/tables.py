@@ -101,8 +101,7 @@ def operating_table(dev: Sequence[Decode], test: Sequence[Decode], target_ms: fl
     for lang, members in block_models(test).items():
         for search, reliability in [*reversed(BLOCK_SEARCHES)]:
             chosen = closest(select(candidates.get(lang, []), search, None, reliability), target_ms)
-            here = [d for d in members if chosen and (d.model, d.system) == (chosen.model, chosen.system)]
-            found = here[0] if here else None
+            found = same_system(chosen, members)
             if chosen is None and not select(members, search, None, reliability):
                 continue
             table.rows.append(
@@ -127,6 +126,11 @@ def closest(decodes: Iterable[Decode], target_ms: float) -> Decode | None:
     """The decode under a policy whose LAAL is closest to `target_ms`, the better BLEU in a tie; None without any."""
     usable = [decode for decode in decodes if decode.policy in CURVE_POLICIES and decode.get("LAAL") is not None]
     return min(usable, key=lambda d: (abs(d.get("LAAL") - target_ms), -d.get("BLEU")), default=None)
+
+
+def same_system(chosen: Decode | None, decodes: Iterable[Decode]) -> Decode | None:
+    """What the model and system that were chosen on one set did on another."""
+    return next((d for d in decodes if chosen and (d.model, d.system) == (chosen.model, chosen.system)), None)
 
 
 def onlinised_table(decodes: Sequence[Decode]) -> Table:

@@ -115,7 +115,8 @@ class BeamStep:
             scores, states[key] = scorer.batch_score(call.prefixes, [h.states[key] for h in hypotheses], call.memory)
             total += self.weights[key] * scores
         banned = self.suppressed_first if call.prefixes.size(1) == len(self.start) else self.suppressed
-        total.index_fill_(1, banned.to(total.device), -math.inf)
+        if len(banned):
+            total.index_fill_(1, banned.to(total.device), -math.inf)
         if self.partial:
             ids = total.topk(self.pre_beam_size, dim=-1).indices
         for key, scorer in self.partial.items():
