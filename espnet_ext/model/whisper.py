@@ -40,9 +40,7 @@ class WhisperModel:
     Whisper is trained on windows of 30 s, shorter audio padded with silence. The offline search pads too and encodes
     what `transformers` would. Simultaneous searches crop the padding: they encode the audio and SILENCE_S of silence
     after it, with the positions that these have at the start of a window, which for 5 s of audio is a quarter of the
-    frames. Without any silence the decoder does not see that the audio ends, and repeats itself until the cap: Whisper
-    base, WER of its English on five sentences of the mini corpus, hold-4 at steps of 1 s: 75 %, with 2 s of silence
-    below 10 %.
+    frames. Without any silence the decoder does not see that the audio ends, and repeats itself until the cap.
     """
 
     streaming = False
