@@ -1,11 +1,13 @@
 """The page in a real browser: what it shows is the translation, and it only grows."""
 
 import asyncio
+import base64
 import re
 
 import numpy as np
 import pytest
 import soundfile
+import soxr
 from browser import browser, executable
 from command import served
 
@@ -24,6 +26,19 @@ new MutationObserver(() => {
   const pieces = [...document.querySelectorAll('.piece')];
   seen.push(pieces.map((p) => p.firstChild.textContent + p.children[0].textContent).join(''));
 }).observe(document.getElementById('committed'), { childList: true, subtree: true })
+"""
+
+KEEP_SENT = """
+window.sent = [];
+const send = WebSocket.prototype.send;
+WebSocket.prototype.send = function (data) {
+  if (typeof data === 'string') window.rate ??= JSON.parse(data).sample_rate;
+  else sent.push(...data);
+  send.call(this, data);
+}
+"""
+SENT = """
+btoa(new Uint8Array(Int16Array.from(sent).buffer).reduce((text, byte) => text + String.fromCharCode(byte), ''))
 """
 
 pytestmark = [
@@ -96,6 +111,38 @@ def test_a_pause_ends_a_sentence_if_it_shall(lively_paths, lively, pcm, tmp_path
     session.push(after)
     session.finish()
     assert show(lively_paths, tmp_path, scenario) == session.text
+
+
+def test_what_the_microphone_hears_is_shown_as_it_is_decoded_alone(lively_paths, alone, wav, tmp_path):
+    async def scenario(page):
+        await page.value(KEEP_SENT)
+        await page.value("document.getElementById('pauses').checked = false")
+        await page.click("#microphone")
+        await page.wait_for("document.querySelectorAll('.piece').length > 3")
+        await page.click("#stop")
+        await page.wait_for(f"{STATE} === 'done'")
+        return await page.value("seen.at(-1)"), await page.value(SENT), await page.value("rate")
+
+    shown, sent, rate = show(lively_paths, tmp_path, scenario, wav)
+    samples = np.frombuffer(base64.b64decode(sent), "<i2")
+    assert len(samples) > rate
+    heard = soxr.ResampleStream(rate, 16000, 1, dtype="float32").resample_chunk(samples / np.float32(2**15), last=True)
+    assert shown == alone(heard * np.float32(2**15)).text
+
+
+def test_the_text_can_be_copied(lively_paths, wav, tmp_path):
+    async def scenario(page):
+        await page.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+        await page.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        await page.click("[value=fast]")
+        await page.choose_file("#file", wav)
+        await page.wait_for(f"{STATE} === 'done'")
+        await page.click("#copy")
+        await page.wait_for("document.getElementById('copy').textContent === 'Copied'")
+        return await page.value("seen.at(-1)"), await page.value("navigator.clipboard.readText()")
+
+    shown, copied = show(lively_paths, tmp_path, scenario)
+    assert shown and copied == shown
 
 
 def test_subtitles_can_be_read(lively_paths, tmp_path):
