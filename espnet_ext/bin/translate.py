@@ -13,6 +13,7 @@ import numpy as np
 from rich.console import Console
 
 from espnet_ext.audio.live import MICROPHONE, STDIN, known_length_s, open_source, recorder
+from espnet_ext.audio.pauses import Pauses
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.bin.model_options import (
     add_model_options,
@@ -21,7 +22,7 @@ from espnet_ext.bin.model_options import (
     load_model_from_args,
     named_model,
 )
-from espnet_ext.cli import ArgumentParser, UntilInterrupted, run
+from espnet_ext.cli import ArgumentParser, UntilInterrupted, run, str2bool
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write
@@ -30,6 +31,7 @@ from espnet_ext.session import SimulSession, Update
 from espnet_ext.views import JsonLines, PlainLines, Subtitles, TerminalLines, View
 
 LONG_S = 30.0  # few models are trained on longer segments
+ADVICE = "--pauses true, or --long_form true --policy align_att,"
 
 
 def get_parser() -> ArgumentParser:
@@ -44,6 +46,11 @@ def get_parser() -> ArgumentParser:
         "--raw", action="store_true", help="the input has no header: 16-bit little-endian mono at 16 kHz"
     )
     group.add_argument("--realtime", action="store_true", help="take files no faster than they are spoken")
+    group.add_argument(
+        "--pauses",
+        type=str2bool,
+        help="end a sentence at each pause and forget it (default: the microphone only, and not with --long_form)",
+    )
     group.add_argument("--json", action="store_true", help="print a JSON line a step instead of text")
     group.add_argument("--srt", metavar="FILE|-", help="write subtitles, timed by when the words were released")
     add_options(parser)
@@ -99,16 +106,20 @@ def _translate(session: SimulSession, name: str, args: argparse.Namespace, subti
         print("listening; ctrl-C ends", file=sys.stderr)
     pieces = UntilInterrupted(pieces)
     length_s = 0.0 if args.raw else known_length_s(name)
-    warned = session.config.long_form
+    split = name == MICROPHONE and not session.config.long_form if args.pauses is None else args.pauses
+    pauses = Pauses()
+    warned = session.config.long_form or split
     try:
         for samples in pieces:
             length_s = max(length_s, (session.source_ms + session.chunk_ms) / 1000)
             if length_s > LONG_S and not warned:
-                logging.warning(
-                    "%s: longer than %.0f s: --long_form true --policy align_att is advisable", name, LONG_S
-                )
+                logging.warning("%s: longer than %.0f s: %s is advisable", name, LONG_S, ADVICE)
                 warned = True
-            _show(views, session, session.push(samples))
+            *sentences, rest = pauses.split(samples) if split else [samples]
+            for sentence in sentences:
+                _show(views, session, session.push(sentence))
+                _show(views, session, session.flush())
+            _show(views, session, session.push(rest))
         _show(views, session, session.finish())
     finally:
         for view in views:

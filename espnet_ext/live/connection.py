@@ -8,6 +8,7 @@ import numpy as np
 import soxr
 from aiohttp import WSMsgType
 
+from espnet_ext.audio.pauses import Pauses
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.config import DecodeConfig
 from espnet_ext.errors import UserError
@@ -50,6 +51,7 @@ class Connection:
         self.limits = limits
         self.inbox: asyncio.Queue[_Audio | Control | UserError] = asyncio.Queue(QUEUED_MESSAGES)
         self.extended = False
+        self.split_at_pauses = False
 
     async def serve(self) -> None:
         """Run until the client goes. Raises UserError for what it does wrong; its place is free afterwards."""
@@ -71,6 +73,7 @@ class Connection:
     def _begin_stream(self) -> None:
         self.rate: int | None = None
         self.resampler: soxr.ResampleStream | None = None
+        self.pauses = Pauses()
         self.unstable = ""
         self.begun = False  # whether audio has come
         self.released = False  # whether text has
@@ -116,6 +119,14 @@ class Connection:
         await self._push(samples, audio.received)
 
     async def _push(self, samples: np.ndarray, received: float) -> None:
+        *sentences, rest = self.pauses.split(samples)
+        for sentence in sentences:
+            await self._push_steps(sentence, received)
+            if self.split_at_pauses:
+                await self._flush(received)
+        await self._push_steps(rest, received)
+
+    async def _push_steps(self, samples: np.ndarray, received: float) -> None:
         """Push step by step: the steps of others come between those of one who sends much at once."""
         step = max(1, round(self.session.chunk_ms * SAMPLE_RATE / 1000))
         for begin in range(0, len(samples), step):
@@ -133,6 +144,8 @@ class Connection:
         if control.metrics_metadata is not None:
             logging.info("%s: %s", self.socket.name, shorten(control.metrics_metadata))
         self.extended |= control.extended
+        if control.pauses is not None:
+            self.split_at_pauses = control.pauses
         if control.tune is not None:
             self.session.tune(**control.tune)
         received = asyncio.get_running_loop().time()

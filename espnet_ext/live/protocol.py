@@ -17,7 +17,7 @@ RATES = (8000, 192000)
 
 @dataclass(frozen=True)
 class Control:
-    """A text message; `extended`, `tune` and `flush` are ours, the other keys simulstream's."""
+    """A text message; `extended`, `tune`, `pauses` and `flush` are ours, the other keys simulstream's."""
 
     sample_rate: int | None = None
     target_lang: str | None = None
@@ -26,6 +26,7 @@ class Control:
     end_of_stream: bool = False
     extended: bool = False
     tune: dict | None = None
+    pauses: bool | None = None
     flush: bool = False
 
 

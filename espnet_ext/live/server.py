@@ -22,7 +22,6 @@ FILES = {
     "page.js": "text/javascript",
     "audio.js": "text/javascript",
     "capture.js": "text/javascript",
-    "pauses.js": "text/javascript",
     "subtitles.js": "text/javascript",
 }
 HEADERS = {

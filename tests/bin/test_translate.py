@@ -92,6 +92,18 @@ def test_without_a_search_or_a_policy_it_holds_back_the_last_words(audio, printe
     assert printed(audio / "talk.wav") == printed(audio / "talk.wav", "--policy", "hold_n")
 
 
+def test_a_pause_ends_a_sentence_if_it_shall(tmp_path, speech, printed, tiny):
+    samples = np.concatenate([speech(2), np.zeros(12800, np.float32), speech(2, 1)])
+    soundfile.write(tmp_path / "talk.wav", samples, 16000, subtype="FLOAT")
+    session = SimulSession(tiny, policy="hold_n", hold_n=1)
+    session.push(samples[:40000])
+    session.flush()
+    session.push(samples[40000:])
+    session.finish()
+    told = [" ".join(printed(tmp_path / "talk.wav", "--pauses", value, *HOLD).split()) for value in ("true", "false")]
+    assert told[0] == session.text != told[1] == " ".join(printed(tmp_path / "talk.wav", *HOLD).split())
+
+
 def test_json_lines_add_up_to_the_text(audio, printed):
     text = " ".join(printed(audio / "talk.wav", *HOLD).split())
     lines = [json.loads(line) for line in printed(audio / "talk.wav", "--json", *HOLD).splitlines()]

@@ -255,7 +255,23 @@ def test_the_policy_is_tuned_on_the_way_and_text_stays(serve, alone, pcm):
     assert 0 < before < len(words)
 
 
-def test_a_flush_ends_a_sentence_and_the_clock_goes_on(serve, lively, pcm):
+@pytest.fixture
+def flushed(lively):
+    """16-bit samples, where a sentence ends in them -> the finished session that had them, flushed there."""
+
+    def translate(samples, end, **options):
+        session = SimulSession(lively, **{"policy": "hold_n", "hold_n": 0} | options)
+        first, second = np.split(samples.astype(np.float32) / 2**15, [end])
+        session.push(first)
+        session.flush()
+        session.push(second)
+        session.finish()
+        return session
+
+    return translate
+
+
+def test_a_flush_ends_a_sentence_and_the_clock_goes_on(serve, flushed, pcm):
     samples = pcm(4)
 
     async def scenario(served):
@@ -267,15 +283,23 @@ def test_a_flush_ends_a_sentence_and_the_clock_goes_on(serve, lively, pcm):
         await client.finish()
         return client
 
-    client = serve(scenario, hold_n=3)
-    session = SimulSession(lively, policy="hold_n", hold_n=3)
-    first, second = np.split(samples.astype(np.float32) / 2**15, 2)
-    session.push(first)
-    session.flush()
-    session.push(second)
-    session.finish()
+    client, session = serve(scenario, hold_n=3), flushed(samples, 32000, hold_n=3)
     assert client.text == session.text
     assert [word["delay_ms"] for word in client.words] == session.delays
+
+
+@pytest.mark.parametrize("cut", [700, 3200, None])
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_pause_ends_a_sentence_if_it_shall(serve, flushed, alone, pcm, pauses, cut):
+    samples = np.concatenate([pcm(2), np.zeros(12800, np.int16), pcm(2, 1)])
+
+    async def scenario(served):
+        client = await served.connect()
+        await client.say(pauses=pauses)
+        await client.send(samples, cut)
+        return await client.finish()
+
+    assert serve(scenario) == (flushed(samples, 40000) if pauses else alone(samples)).text
 
 
 def test_a_sentence_without_an_end_is_remarked_on_once(serve, pcm):
@@ -290,7 +314,7 @@ def test_a_sentence_without_an_end_is_remarked_on_once(serve, pcm):
     assert "flush at a pause, or serve with --long_form true" in notice
 
 
-def test_a_sentence_that_would_not_end_is_ended(serve, lively, pcm):
+def test_a_sentence_that_would_not_end_is_ended(serve, flushed, pcm):
     samples = pcm(4)
 
     async def scenario(served):
@@ -301,13 +325,7 @@ def test_a_sentence_that_would_not_end_is_ended(serve, lively, pcm):
         return client
 
     client = serve(scenario, Limits(max_sentence_s=2.5), chunk_ms=500)
-    session = SimulSession(lively, policy="hold_n", hold_n=0, chunk_ms=500)
-    first, second = np.split(samples.astype(np.float32) / 2**15, [48000])
-    session.push(first)
-    session.flush()
-    session.push(second)
-    session.finish()
-    assert client.text == session.text
+    assert client.text == flushed(samples, 48000, chunk_ms=500).text
     assert [message["notice"] for message in client.messages if "notice" in message] == [
         "3 s without the end of a sentence: one is made here"
     ]

@@ -1,5 +1,4 @@
 import { openFile, openMicrophone } from "./audio.js";
-import { Pauses } from "./pauses.js";
 import { cues, srt, vtt } from "./subtitles.js";
 
 const UNSENT_BYTES = 256 * 1024; // above it a fast file waits for the network
@@ -76,6 +75,7 @@ function connect(rate) {
     socket.onopen = () => {
       socket.send(JSON.stringify({ extended: true, sample_rate: rate }));
       sendTune(socket);
+      sendPauses(socket);
       resolve(socket);
     };
     socket.onerror = () => reject(new Error("The server cannot be reached. Is it running?"));
@@ -88,6 +88,10 @@ function flush() {
 
 function sendTune(socket) {
   if (info.tune) socket.send(JSON.stringify({ tune: { [info.tune.name]: Number(find("tune").value) } }));
+}
+
+function sendPauses(socket) {
+  socket.send(JSON.stringify({ pauses: find("pauses").checked }));
 }
 
 // Ends when the server has said that all is translated; fails with its error.
@@ -119,11 +123,9 @@ async function translate(open, label) {
     show("running", label);
     tick();
     run.timer = setInterval(tick, 1000);
-    const pauses = new Pauses();
     const sent = run.source.run(async (samples) => {
       while (run?.socket.bufferedAmount > UNSENT_BYTES) await new Promise((resolve) => setTimeout(resolve, 20));
       if (run?.socket.readyState === WebSocket.OPEN) run.socket.send(samples);
-      if (pauses.end(samples) && find("pauses").checked) flush();
     });
     await Promise.race([sent, answered]);
     clearInterval(run.timer);
@@ -192,6 +194,7 @@ find("save-vtt").onclick = () => save("vtt", vtt(cues(words, separator())));
 find("show-delays").onchange = ({ target }) => find("paper").classList.toggle("delays", target.checked);
 find("tune").oninput = showTune;
 find("tune").onchange = () => run?.socket && sendTune(run.socket);
+find("pauses").onchange = () => run?.socket && sendPauses(run.socket);
 find("controls").onsubmit = (event) => event.preventDefault();
 
 document.onkeydown = (event) => {
