@@ -407,11 +407,12 @@ def _make_search(model: SpeechModel, config: DecodeConfig, step: BeamStep) -> Se
 def _make_history(model: SpeechModel, config: DecodeConfig) -> History:
     if model.max_audio_s and config.max_audio_s > model.max_audio_s:
         raise UserError(f"max_audio_s: {config.max_audio_s:g} is above the model's limit, {model.max_audio_s:g} s")
+    longest = min(config.max_audio_s, (model.max_audio_s or float("inf")) - model.silence_s)
     text = Punctuation() if config.text_history == "punctuation" else FixedWords(config.n_words)
     audio = Attention()
     if config.audio_history == "fixed_duration":
         audio = FixedDuration(round(config.n_words * WORD_MS / model.frame_ms))
-    most = int((1000 * config.max_audio_s - config.chunk_ms) / model.frame_ms)
+    most = int((1000 * longest - config.chunk_ms) / model.frame_ms)
     return History(text, audio, config.text_cap, most, model.block_size or 0)
 
 

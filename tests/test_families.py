@@ -130,8 +130,9 @@ def test_audio_too_short_to_encode_is_an_empty_translation(make, count, search):
     assert session.text == "" or search == "offline"
 
 
-def test_the_past_of_an_endless_stream_is_bounded(make, speech):
-    session = make(policy="align_att", long_form=True, max_audio_s=2, chunk_ms=500, n_words=3)
+@pytest.mark.parametrize("max_audio_s", [2, 4])  # 4 is the window, in which 2 s stay for the silence
+def test_the_past_of_an_endless_stream_is_bounded(make, speech, max_audio_s):
+    session = make(policy="align_att", long_form=True, max_audio_s=max_audio_s, chunk_ms=500, n_words=3)
     for second in range(12):
         session.push(speech(1.0, seed=second))
         assert len(session.encoder.features) <= 200 and len(session.search.committed_tokens) <= 128

@@ -11,7 +11,6 @@ from espnet_ext.model.espnet_st import SpeechTranslationModel
 from espnet_ext.model.languages import find_language
 from espnet_ext.model.vocabulary import Vocabulary
 
-SILENCE_S = 2.0
 SYMBOL = re.compile(r"<.+>")  # ESPnet's rule for tokens that are no text
 LANGUAGE = re.compile(r"<([a-z]{2,3})>")
 TRANSLATION = re.compile(r"<st_([a-z]{2,3})>")
@@ -22,8 +21,10 @@ class SpeechToTextModel(SpeechTranslationModel):
     """An S2T model, translating without timestamps: the decoder begins with `<sos> <eng> <st_deu> <notimestamps>`.
 
     It is trained on windows of one length (30 s), shorter audio padded with silence. The offline search pads too and
-    gives ESPnet's result; simultaneous searches encode the audio with SILENCE_S of silence after it, as for Whisper.
+    gives ESPnet's result; simultaneous searches encode the audio with `silence_s` of silence after it, as for Whisper.
     """
+
+    silence_s = 2.0
 
     def __init__(self, model: ESPnetS2TModel, vocabulary: Vocabulary, config: dict, **options: object) -> None:
         for module in model.modules():
@@ -45,7 +46,7 @@ class SpeechToTextModel(SpeechTranslationModel):
     def _after_audio(self) -> dict[str, object]:
         """What the encoder takes after audio that is shorter than the window, and the window in feature frames."""
         frontend = self.frontend()
-        count = round(SILENCE_S * SAMPLE_RATE)
+        count = round(self.silence_s * SAMPLE_RATE)
         features = frontend.push(torch.zeros(count + frontend.n_fft), final=True)
         silence = features[: count // frontend.hop]
         return {"silence": silence, "most": round(self.max_audio_s * SAMPLE_RATE) // frontend.hop + 1}

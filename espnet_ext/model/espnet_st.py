@@ -37,6 +37,7 @@ class SpeechTranslationModel:
     suppressed_first: Sequence[int] = ()
     max_tokens = None
     max_audio_s: float | None = None
+    silence_s = 0.0
     after_audio: Mapping[str, object] = {}  # options of FullContextEncoder: the silence that follows
 
     def __init__(

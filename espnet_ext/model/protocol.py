@@ -76,6 +76,7 @@ class SpeechModel(Protocol):
         max_tokens: longest output that the decoder can take, None without limit.
         max_audio_s: longest audio that the encoder can take at once, None without limit. The offline search pads to it,
             as the family's own decoding does.
+        silence_s: silence that simultaneous searches encode after the audio; it takes its room of `max_audio_s`.
     """
 
     vocabulary: Vocabulary
@@ -91,6 +92,7 @@ class SpeechModel(Protocol):
     suppressed_first: Sequence[int]
     max_tokens: int | None
     max_audio_s: float | None
+    silence_s: float
 
     @property
     def device(self) -> torch.device:

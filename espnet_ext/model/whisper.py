@@ -26,7 +26,6 @@ from espnet_ext.model.languages import find_language
 from espnet_ext.model.packed import WHISPER_WEIGHTS, recommended_layer
 from espnet_ext.model.whisper_vocabulary import WhisperVocabulary
 
-SILENCE_S = 2.0
 LANGUAGE = re.compile(r"<\|([a-z]{2,3})\|>")
 TARGET = "en"
 
@@ -38,7 +37,7 @@ class WhisperModel:
     generation config suppresses.
 
     Whisper is trained on windows of 30 s, shorter audio padded with silence. The offline search pads too and encodes
-    what `transformers` would. Simultaneous searches crop the padding: they encode the audio and SILENCE_S of silence
+    what `transformers` would. Simultaneous searches crop the padding: they encode the audio and `silence_s` of silence
     after it, with the positions that these have at the start of a window, which for 5 s of audio is a quarter of the
     frames. Without any silence the decoder does not see that the audio ends, and repeats itself until the cap.
     """
@@ -47,6 +46,7 @@ class WhisperModel:
     block_size = None
     natural_chunk_ms = FULL_CONTEXT_CHUNK_MS
     has_ctc = False
+    silence_s = 2.0
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class WhisperModel:
     def encoder(self) -> FullContextEncoder:
         """An encoder of one stream; it scales the features by the loudest of all so far."""
         extractor, width = self.extractor, self.module.config.d_model
-        count = round(SILENCE_S * SAMPLE_RATE) // extractor.hop_length
+        count = round(self.silence_s * SAMPLE_RATE) // extractor.hop_length
         silence = self.mel_filters.new_full((count, extractor.feature_size), LOWEST)
         return FullContextEncoder(self.encode, 1, self.subsample, width, silence, self.max_features)
 
