@@ -6,6 +6,7 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
+from espnet_ext.evaluation.curves import search_name
 from espnet_ext.evaluation.plots import RC
 from espnet_ext.evaluation.results import Decode
 
@@ -26,15 +27,15 @@ HISTORY = {"audio_history", "text_history", "n_words"}
 
 
 def long_form_figure(talks: Sequence[Decode], segmented: Sequence[Decode]) -> Figure:
-    """A panel a model, a curve a system over f (beside its points); histories at their default length."""
-    models = sorted({(str(decode.get("tgt_lang")), decode.model) for decode in talks})
+    """A panel a model and search, a curve a system over f (beside its points); histories at their default length."""
+    panels = sorted({_panel(decode) for decode in talks})
     with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(0.8 + 4.2 * max(len(models), 1), 3.9), layout="constrained")
-        grid = figure.subplots(1, max(len(models), 1), squeeze=False)[0]
-        for axes, (lang, model) in zip(grid, models, strict=False):
-            decodes = [d for d in (*talks, *segmented) if (str(d.get("tgt_lang")), d.model) == (lang, model)]
+        figure = Figure(figsize=(0.8 + 4.2 * max(len(panels), 1), 3.9), layout="constrained")
+        grid = figure.subplots(1, max(len(panels), 1), squeeze=False)[0]
+        for axes, panel in zip(grid, panels, strict=False):
+            decodes = [decode for decode in (*talks, *segmented) if _panel(decode) == panel]
             axes.margins(x=0.08, y=0.1)
-            axes.set_title(model, fontsize=9)
+            axes.set_title(", ".join(panel[1:]), fontsize=9)
             axes.set_xlabel("StreamLAAL (s), LAAL for AlignAtt")
             for name, style in SYSTEMS.items():
                 points = sorted((d.policy_value, _lag(d) / 1000, d.get("BLEU")) for d in decodes if system(d) == name)
@@ -67,6 +68,11 @@ def system(decode: Decode) -> str | None:
         (("text_history", "punctuation"),): "StreamAtt, punctuation",
         (("audio_history", "fixed_duration"),): "fixed duration (baseline)",
     }.get(tuple(changed.items()))
+
+
+def _panel(decode: Decode) -> tuple[str, str, str]:
+    """Language, model and search."""
+    return str(decode.get("tgt_lang")), decode.model, search_name(decode.search, decode.reliability)
 
 
 def _lag(decode: Decode) -> float | None:

@@ -112,7 +112,7 @@ def _full_context(
 
 
 def _streamatt(decodes: Sequence[Decode], lang: str, system: str, f: int) -> Decode | None:
-    """The decode of a row of the paper's tables; the full-context model's, as the paper's is, before a block one's."""
+    """The decode of a row of the paper's tables; of several that of a full-context model by standard search."""
     defaults = {"n_words": 20, "audio_history": "attention", "text_history": "fixed_words"}
     option, _, value = system.rpartition("=")
     changed = {"n_words": int(value)} if option else {HISTORY[system]: system}
@@ -122,4 +122,4 @@ def _streamatt(decodes: Sequence[Decode], lang: str, system: str, f: int) -> Dec
         if (decode.get("tgt_lang"), decode.policy, decode.policy_value) == (lang, "align_att", f)
         and {name: decode.further.get(name, default) for name, default in defaults.items()} == defaults | changed
     ]
-    return min(fitting, key=lambda decode: (decode.block_size is not None, decode.system), default=None)
+    return min(fitting, key=lambda d: (d.block_size is not None, d.search != "standard", d.system), default=None)

@@ -176,15 +176,16 @@ def long_form_table(talks: Sequence[Decode], segmented: Sequence[Decode]) -> Tab
     table = Table(
         "**StreamAtt.** Whole talks, by what is kept of the past, and AlignAtt on pre-segmented audio beside them "
         "(LAAL in the place of StreamLAAL). Quality is that of the resegmented text.",
-        ("language", "model", "system", "f", "BLEU", "StreamLAAL (ms)", "StreamLAAL_CA (ms)", "LongYAAL (ms)",
-         "decoder forwards"),
+        ("language", "model", "search", "system", "f", "BLEU", "StreamLAAL (ms)", "StreamLAAL_CA (ms)",
+         "LongYAAL (ms)", "decoder forwards"),
     )  # fmt: skip
     rows = []
     for decode in [*talks, *(d for d in segmented if talks and d.policy == "align_att")]:
         metric = "StreamLAAL" if decode.long_form else "LAAL"
         values = (decode.get(name) for name in (metric, f"{metric}_CA", "LongYAAL", "decoder_forwards"))
         name = _history_name(decode) if decode.long_form else "AlignAtt, segmented audio"
-        place = (str(decode.get("tgt_lang")), decode.model, name, decode.policy_value or 0)
+        search = search_name(decode.search, decode.reliability)
+        place = (str(decode.get("tgt_lang")), decode.model, search, name, decode.policy_value or 0)
         rows.append((place, [number(decode.get("BLEU")), *(number(value, 0) for value in values)]))
     table.rows += [[*map(str, place), *cells] for place, cells in sorted(rows)]
     return table
