@@ -29,14 +29,14 @@ def test_every_system_of_the_grid_is_scored_on_dev_and_on_test():
 
 
 def test_offline_translation_is_good():
-    """BLEU on tst-COMMON of the whole utterances, by both models.
+    """BLEU on tst-COMMON of the whole utterances, by both block models.
 
     Sums in another order (other CPUs or numbers of threads) have moved it by 4.7 from the figures of RESULTS.md.
     """
     quality = {
         row["model"]: float(row["BLEU"])
         for row in rows()
-        if (row["set"], row["search"]) == ("tst-COMMON.en-de", "offline")
+        if (row["set"], row["search"]) == ("tst-COMMON.en-de", "offline") and row["model"].startswith("st_block")
     }
     assert len(quality) == 2 and max(quality.values()) >= 80 and min(quality.values()) >= 75
 
