@@ -56,6 +56,14 @@ def test_help_names_every_option():
         assert f"--{name}" in result.stdout
 
 
+def test_the_default_number_of_processes_is_that_of_the_cores(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    free = run_sh("--help").stdout
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert run_sh("--help").stdout == free
+    assert f"[{len(os.sched_getaffinity(0))}]" in free
+
+
 def test_every_path_and_program_that_the_scripts_name_exists():
     root = RECIPE.parent.parent
     for script in SCRIPTS:
