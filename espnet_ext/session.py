@@ -408,6 +408,8 @@ def _make_history(model: SpeechModel, config: DecodeConfig) -> History:
     if model.max_audio_s and config.max_audio_s > model.max_audio_s:
         raise UserError(f"max_audio_s: {config.max_audio_s:g} is above the model's limit, {model.max_audio_s:g} s")
     longest = min(config.max_audio_s, (model.max_audio_s or float("inf")) - model.silence_s)
+    if config.chunk_ms >= 1000 * longest:
+        raise UserError(f"chunk_ms: {config.chunk_ms:g} ms leave no past in the {longest:g} s that the model encodes")
     text = Punctuation() if config.text_history == "punctuation" else FixedWords(config.n_words)
     audio = Attention()
     if config.audio_history == "fixed_duration":

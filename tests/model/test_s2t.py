@@ -92,6 +92,10 @@ def test_the_start_names_languages_and_task(model):
         (dict(search="bwbs"), "search: bwbs needs a block encoder"),
         (dict(policy="align_att"), "align_att_layer: 4 is above the 2 decoder layers"),
         (
+            dict(policy="align_att", align_att_layer=1, long_form=True, max_audio_s=4, chunk_ms=2500),
+            "chunk_ms: 2500 ms leave no past in the 2 s that the model encodes",
+        ),
+        (
             dict(policy="align_att", align_att_layer=1, long_form=True, max_audio_s=9.5),
             "max_audio_s: 9.5 is above the model's limit, 4 s",
         ),
