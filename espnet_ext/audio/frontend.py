@@ -84,10 +84,13 @@ class StreamingFrontend(FramedFrontend):
             return_complex=True,
         )
         power = (spectrum.real**2 + spectrum.imag**2).T.unsqueeze(0)
-        features, lengths = self.logmel(power)
-        if self.normalize is not None:
-            features, _ = self.normalize(features, lengths)
-        return features[0]
+        features = self.logmel(power)[0][0]
+        if self.normalize is not None:  # in place; the module itself would make a mask of no padding first
+            if self.normalize.norm_means:
+                features -= self.normalize.mean
+            if self.normalize.norm_vars:
+                features /= self.normalize.std
+        return features
 
     def _no_frames(self) -> torch.Tensor:
         return torch.zeros(0, self.logmel.melmat.size(1), device=self.logmel.melmat.device)

@@ -24,6 +24,7 @@ from espnet_ext.model.weights import layer_norm, linear
 
 SLOTS = 64  # capacity the pool starts with; it doubles when full
 FRAMES = 128  # the same for memory frames
+NO_PARENT = -1  # the mask's last row, which no slot ever takes
 ROWS = 6  # hypotheses that the products with weights are laid out for; any number works
 
 
@@ -103,7 +104,8 @@ class DecoderWeights:
         self.normalize_before = decoder.normalize_before
         self.after_norm = layer_norm(decoder.after_norm) if decoder.normalize_before else None
         self.heads = decoder.decoders[0].self_attn.h
-        self.table, self.encoding = decoder.embed[0].weight, decoder.embed[1]
+        self.encoding = decoder.embed[1]
+        self.table = decoder.embed[0].weight * self.encoding.xscale
 
     def embed(self, tokens: Tensor, positions: list[int]) -> Tensor:
         """Embedded tokens `(N, D)`, each at its own position (0 is `sos`)."""
@@ -112,7 +114,7 @@ class DecoderWeights:
             encoding.extend_pe(encoding.pe.new_zeros(1, 2 * longest))
         # A beam stands at one position: looking up a list of them would cost more than all else here.
         at = longest - 1 if positions.count(positions[0]) == len(positions) else positions
-        return F.embedding(tokens, self.table) * encoding.xscale + encoding.pe[0, at]
+        return F.embedding(tokens, self.table) + encoding.pe[0][at]
 
 
 class _Slot:
@@ -146,15 +148,14 @@ class CachedDecoder(BatchScorerInterface):
         self.depth: list[int] = []
         self.mask = np.full((SLOTS, SLOTS), -np.inf, dtype=np.float32)
         self.frames = 0
-        self.prefix_cache: list[Tensor] = []  # a layer: (2, 1, H, slots, D / H), keys and values
-        self.memory_cache: list[Tensor] = []  # a layer: (2, 1, H, frames, D / H)
-        for _ in self.weights.layers:
-            self.prefix_cache.append(self._empty(SLOTS))
-            self.memory_cache.append(self._empty(FRAMES))
+        self.prefix_cache = self._empty(SLOTS)
+        self.memory_cache = self._empty(FRAMES)
+        self.memory: Sequence[Tensor] = ()  # the filled part of `memory_cache`, keys and values of a layer in turn
 
     def _empty(self, capacity: int) -> Tensor:
+        """Room for keys and values `(2 layers, 1, H, capacity, D / H)`: a layer's keys, its values, the next layer's."""
         heads, width = self.weights.heads, self.weights.table.size(1)
-        return self.weights.table.new_empty(2, 1, heads, capacity, width // heads)
+        return self.weights.table.new_empty(2 * len(self.weights.layers), 1, heads, capacity, width // heads)
 
     @torch.inference_mode()
     def batch_score(self, ys: Tensor, states: list[_Slot | None], xs: Tensor) -> tuple[Tensor, list[_Slot]]:
@@ -174,7 +175,7 @@ class CachedDecoder(BatchScorerInterface):
         slots: list[_Slot] = []
         for _ in prefix:
             slots += self._add([slots[-1].index if slots else None])
-        feed = self._make_feed(prefix, slots, slots, None, len(memory))
+        feed = self._make_feed(prefix, slots, slots, None)
         return torch.log_softmax(self.weights.output(_forward(self.weights, [feed])), dim=-1), slots
 
     @staticmethod
@@ -188,7 +189,7 @@ class CachedDecoder(BatchScorerInterface):
         weights = calls[0][0].weights
         feeds = [decoder._feed(ys, states, xs) for decoder, ys, states, xs in calls]
         scores = torch.log_softmax(weights.output(_forward(weights, feeds)), dim=-1)
-        parts = scores.split([len(feed.states) for feed in feeds])
+        parts = _split(scores, [len(feed.states) for feed in feeds], 0)
         return [(part, feed.states) for part, feed in zip(parts, feeds, strict=True)]
 
     @torch.inference_mode()
@@ -199,9 +200,9 @@ class CachedDecoder(BatchScorerInterface):
         keep = np.flatnonzero((self.mask[live, :used] == 0).any(axis=0)) if live else np.zeros(0, dtype=int)
         moved = keep[keep != np.arange(len(keep))]
         if len(moved):
-            target = slice(len(keep) - len(moved), len(keep))
-            for cache in self.prefix_cache:
-                cache[..., target, :] = cache[..., moved, :]
+            source = torch.from_numpy(moved).to(self.prefix_cache.device)
+            target = self.prefix_cache.narrow(3, len(keep) - len(moved), len(moved))
+            target.copy_(self.prefix_cache.index_select(3, source))
             self.mask[: len(keep), : len(keep)] = self.mask[np.ix_(keep, keep)]
         self.mask[: len(keep), len(keep) : used] = -np.inf
         self.slots = [self.slots[i] for i in keep]
@@ -212,12 +213,12 @@ class CachedDecoder(BatchScorerInterface):
     def _add(self, parents: list[int | None]) -> list[_Slot]:
         first = len(self.slots)
         end = first + len(parents)
-        if end > len(self.mask):
+        if end >= len(self.mask):
             self._grow(2 * end)
-        for index, parent in enumerate(parents, start=first):
-            self.mask[index] = -np.inf if parent is None else self.mask[parent]
+        self.mask[first:end] = self.mask[[NO_PARENT if parent is None else parent for parent in parents]]
+        for index in range(first, end):
             self.mask[index, index] = 0
-            self.depth.append(0 if parent is None else self.depth[parent] + 1)
+        self.depth += [0 if parent is None else self.depth[parent] + 1 for parent in parents]
         new = [_Slot(index) for index in range(first, end)]
         self.slots += new
         return new
@@ -227,27 +228,28 @@ class CachedDecoder(BatchScorerInterface):
         mask = np.full((capacity, capacity), -np.inf, dtype=np.float32)
         mask[:used, :used] = self.mask[:used, :used]
         self.mask = mask
-        self.prefix_cache = [_enlarge(cache, used, capacity) for cache in self.prefix_cache]
+        self.prefix_cache = _enlarge(self.prefix_cache, used, capacity)
 
     def _extend_memory(self, memory: Tensor) -> None:
         """Project the frames of `memory` `(T, D)` that are new."""
         frames = memory.size(0)
         if frames <= self.frames:
             return
-        if frames > self.memory_cache[0].size(3):
-            self.memory_cache = [_enlarge(cache, self.frames, 2 * frames) for cache in self.memory_cache]
+        if frames > self.memory_cache.size(3):
+            self.memory_cache = _enlarge(self.memory_cache, self.frames, 2 * frames)
         new = memory[self.frames :]
-        for layer, cache in zip(self.weights.layers, self.memory_cache, strict=True):
+        for layer, cache in zip(self.weights.layers, self.memory_cache.split(2), strict=True):
             projected = layer.memory_kv(new).view(frames - self.frames, 2, self.weights.heads, -1)
             cache[:, 0, :, self.frames : frames] = projected.permute(1, 2, 0, 3)
         self.frames = frames
+        self.memory = self.memory_cache.narrow(3, 0, frames).unbind()
 
     def _feed(self, ys: Tensor, states: list[_Slot | None], xs: Tensor) -> "_Feed":
         """Give the tokens that are new in `ys` their slots, and the memory its new frames."""
         self._extend_memory(xs[0])
         if all(state is not None for state in states):
             slots = self._add([state.index for state in states])
-            return self._make_feed(ys[:, -1], slots, slots, None, xs.size(1))
+            return self._make_feed(ys[:, -1], slots, slots, None)
         fed = [prefix if state is None else prefix[-1:] for prefix, state in zip(ys, states, strict=True)]
         slots, last = [], []
         for prefix, state in zip(fed, states, strict=True):
@@ -255,45 +257,51 @@ class CachedDecoder(BatchScorerInterface):
                 state = self._add([None if state is None else state.index])[0]
                 slots.append(state)
             last.append(len(slots) - 1)
-        return self._make_feed(torch.cat(fed), slots, [slots[i] for i in last], last, xs.size(1))
+        return self._make_feed(torch.cat(fed), slots, [slots[i] for i in last], last)
 
-    def _make_feed(
-        self, tokens: Tensor, slots: list[_Slot], states: list[_Slot], last: list[int] | None, frames: int
-    ) -> "_Feed":
-        new = slice(slots[0].index, slots[-1].index + 1)
-        mask = torch.from_numpy(self.mask[new, : len(self.slots)]).to(tokens.device)
-        return _Feed(self, tokens, new, self.depth[new], mask, frames, states, last)
+    def _make_feed(self, tokens: Tensor, slots: list[_Slot], states: list[_Slot], last: list[int] | None) -> "_Feed":
+        first, end = slots[0].index, len(self.slots)
+        return _Feed(
+            decoder=self,
+            tokens=tokens,
+            depths=self.depth[first:],
+            mask=torch.from_numpy(self.mask[first:end, :end]).to(tokens.device),
+            new=self.prefix_cache.narrow(3, first, end - first).split(2),
+            prefixes=self.prefix_cache.narrow(3, 0, end).unbind(),
+            states=states,
+            last=last,
+        )
 
 
 @dataclass(slots=True)
 class _Feed:
-    """What one session puts into a pass: tokens for consecutive slots, and where its answers are.
+    """What one session puts into a pass: tokens for the slots at the pool's end, and where its answers are.
 
-    `mask` is added to the attention scores `(new slots, slots)`; `last` are the rows that answer, None for all.
+    `mask` is added to the attention scores `(new slots, slots)`; `new` are the places of the new slots, a layer each
+    `(2, 1, H, new slots, D / H)`; `prefixes` are all slots' keys and values of a layer in turn `(1, H, slots, D / H)`;
+    `last` are the rows that answer, None for all.
     """
 
     decoder: CachedDecoder
     tokens: Tensor
-    new: slice
     depths: list[int]
     mask: Tensor
-    frames: int
+    new: Sequence[Tensor]
+    prefixes: Sequence[Tensor]
     states: list[_Slot]
     last: list[int] | None
 
     def own(self, layer: int, qkv: Tensor) -> Tensor:
-        """Self attention `(N, D)` over the prefixes' slots; keys and values of `qkv` `(3, H, N, D / H)` join them."""
-        cache = self.decoder.prefix_cache[layer]
-        first, end = self.new.start, self.new.stop
-        cache.narrow(3, first, end - first).copy_(qkv.narrow(0, 1, 2).unsqueeze(1))
-        return _attend(qkv.select(0, 0), cache.narrow(3, 0, end), self.mask)
+        """Self attention `(N, D)` over the prefixes' slots; keys and values of `qkv` `(3, 1, H, N, D / H)` join them."""
+        self.new[layer].copy_(qkv[1:])
+        return _attend(qkv[0], self.prefixes[2 * layer], self.prefixes[2 * layer + 1], self.mask)
 
     def cross(self, layer: int, query: Tensor) -> Tensor:
-        """Attention `(N, D)` of queries `(H, N, D / H)` over the memory."""
-        memory = self.decoder.memory_cache[layer].narrow(3, 0, self.frames)
+        """Attention `(N, D)` of queries `(1, H, N, D / H)` over the memory."""
+        keys, values = self.decoder.memory[2 * layer], self.decoder.memory[2 * layer + 1]
         if layer in self.decoder.attention_heads:
-            self._note_attention(layer, query, memory[0, 0])
-        return _attend(query, memory, None)
+            self._note_attention(layer, query[0], keys[0])
+        return _attend(query, keys, values, None)
 
     def _note_attention(self, layer: int, query: Tensor, keys: Tensor) -> None:
         """Add the layer's share to the mean over all heads that were asked for."""
@@ -312,15 +320,15 @@ def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
     The layers run over the rows of all feeds at once; only attention is each feed's own.
     """
     x = weights.embed(
-        torch.cat([feed.tokens for feed in feeds]),
+        _join([feed.tokens for feed in feeds]),
         [depth for feed in feeds for depth in feed.depths],
     )
     rows = [len(feed.depths) for feed in feeds]
     count, heads = sum(rows), weights.heads
     for number, layer in enumerate(weights.layers):
-        qkv = layer.before(x).view(count, 3, heads, -1).permute(1, 2, 0, 3)
+        qkv = layer.before(x).view(1, count, 3, heads, -1).permute(2, 0, 3, 1, 4)
         x, query = layer.between(x, _each(feeds, rows, _Feed.own, number, qkv))
-        query = query.view(count, heads, -1).transpose(0, 1)
+        query = query.view(1, count, heads, -1).transpose(1, 2)
         x = layer.after(x, _each(feeds, rows, _Feed.cross, number, query))
     if any(feed.last is not None for feed in feeds):
         x = torch.cat(
@@ -333,17 +341,20 @@ def _each(
     feeds: list[_Feed], rows: list[int], attention: Callable[[_Feed, int, Tensor], Tensor], layer: int, heads: Tensor
 ) -> Tensor:
     """One of the attentions for every feed with its own rows of `heads` `(.., H, N, D / H)`; all rows, `(N, D)`."""
-    if len(feeds) == 1:
-        return attention(feeds[0], layer, heads)
-    parts = zip(feeds, heads.split(rows, -2), strict=True)
-    return torch.cat([attention(feed, layer, part) for feed, part in parts])
+    return _join([attention(feed, layer, part) for feed, part in zip(feeds, _split(heads, rows, -2), strict=True)])
 
 
-def _attend(query: Tensor, cache: Tensor, mask: Tensor | None) -> Tensor:
-    """Attention `(N, D)` of queries `(H, N, D / H)` over cached keys and values `(2, 1, H, S, D / H)`, heads joined."""
-    keys, values = cache.unbind(0)
-    attended = F.scaled_dot_product_attention(query.unsqueeze(0), keys, values, mask)
-    return attended.squeeze(0).transpose(0, 1).reshape(query.size(1), -1)
+def _join(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _split(whole: Tensor, rows: list[int], dim: int) -> Sequence[Tensor]:
+    return (whole,) if len(rows) == 1 else whole.split(rows, dim)
+
+
+def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    """Attention `(N, D)` of queries `(1, H, N, D / H)` over keys and values `(1, H, S, D / H)`, heads joined."""
+    return F.scaled_dot_product_attention(query, keys, values, mask).transpose(1, 2).reshape(query.size(2), -1)
 
 
 def _weights(query: Tensor, keys: Tensor) -> Tensor:

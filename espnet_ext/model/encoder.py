@@ -77,13 +77,7 @@ class BlockEncoder:
             count = (count // self.subsample - 1) * self.subsample
         if count < (self.field if final else 2 * self.subsample):
             return
-        embed, features = self.encoder.embed, self.features[:count].unsqueeze(0)
-        if embed is None:
-            new = features[0]
-        elif isinstance(embed, torch.nn.Sequential):
-            new = embed(features)[0]
-        else:
-            new = embed(features, None)[0][0]
+        new = self.layers.subsample(self.features[:count])
         self.features = self.features[len(new) * self.subsample :]
         self.frames = new if self.frames is None else torch.cat([self.frames, new])
 

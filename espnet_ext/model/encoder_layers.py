@@ -12,17 +12,27 @@ from espnet2.asr.encoder.contextual_block_transformer_encoder import ContextualB
 from espnet2.legacy.nets.pytorch_backend.transformer.attention import MultiHeadedAttention
 from espnet2.legacy.nets.pytorch_backend.transformer.multi_layer_conv import Conv1dLinear
 from espnet2.legacy.nets.pytorch_backend.transformer.positionwise_feed_forward import PositionwiseFeedForward
+from espnet2.legacy.nets.pytorch_backend.transformer.subsampling_without_posenc import Conv2dSubsamplingWOPosEnc
 from torch import Tensor
 
-from espnet_ext.model.weights import layer_norm, linear, product
+from espnet_ext.model.weights import convolution_relu, layer_norm, linear, product
 
 
 class EspnetLayers:
     """ESPnet's own layers, of any contextual block encoder."""
 
     def __init__(self, encoder: torch.nn.Module) -> None:
+        self.embed = encoder.embed
         self.encoders = encoder.encoders
         self.after_norm = encoder.after_norm if encoder.normalize_before else torch.nn.Identity()
+
+    def subsample(self, features: Tensor) -> Tensor:
+        """Frames `(T', D)` of features `(T, F)`, without positions."""
+        if self.embed is None:
+            return features
+        if isinstance(self.embed, torch.nn.Sequential):
+            return self.embed(features)
+        return self.embed(features.unsqueeze(0), None)[0][0]
 
     def __call__(self, blocks: Tensor, contexts: Tensor | None) -> tuple[Tensor, Tensor]:
         """Encode consecutive blocks `(N, block_size + 2, D)`.
@@ -51,6 +61,8 @@ class BlockLayers(EspnetLayers):
         super().__init__(encoder)
         rows = encoder.block_size + 2
         self.layers = [_Layer(layer, rows) for layer in encoder.encoders]
+        if type(encoder.embed) is Conv2dSubsamplingWOPosEnc:
+            self.subsample = _subsampling(encoder.embed, encoder.hop_size)
 
     def __call__(self, blocks: Tensor, contexts: Tensor | None) -> tuple[Tensor, Tensor]:
         handed_over = []
@@ -96,10 +108,30 @@ def _feed_forward(module: torch.nn.Module, rows: int) -> Callable[[Tensor], Tens
         return lambda x: outer(activation(inner(x)))
     if type(module) is Conv1dLinear:
         width, pad = module.w_1.kernel_size[0], module.w_1.padding[0]
-        inner = product(module.w_1.weight.detach().flatten(1), module.w_1.bias.detach(), rows)
+        inner = product(module.w_1.weight.detach().transpose(1, 2).flatten(1), module.w_1.bias.detach(), rows)
         outer = linear(module.w_2, rows=rows)
-        return lambda x: outer(inner(F.pad(x, (0, 0, pad, pad)).unfold(1, width, 1).flatten(2)).relu_())
+
+        def convolve(x: Tensor) -> Tensor:
+            windows = F.pad(x, (0, 0, pad, pad)).unfold(1, width, 1).transpose(2, 3).flatten(2)  # a view
+            return outer(inner(windows).relu_())
+
+        return convolve
     return module
+
+
+def _subsampling(module: Conv2dSubsamplingWOPosEnc, rows: int) -> Callable[[Tensor], Tensor]:
+    """Convolutions `(T, F) -> (T', D)`; the last product takes frequencies by channels, as oneDNN returns them."""
+    convolutions = [convolution_relu(conv) for conv in module.conv if isinstance(conv, torch.nn.Conv2d)]
+    weight = module.out.weight.detach().unflatten(1, (module.conv[-2].out_channels, -1)).transpose(1, 2).flatten(1)
+    out = product(weight, module.out.bias.detach(), rows)
+
+    def subsample(features: Tensor) -> Tensor:
+        x = features[None, None]
+        for convolution in convolutions:
+            x = convolution(x)
+        return out(x[0].permute(1, 2, 0).flatten(1))
+
+    return subsample
 
 
 def make_layers(encoder: torch.nn.Module) -> EspnetLayers:

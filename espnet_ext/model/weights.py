@@ -41,6 +41,16 @@ def product(weight: Tensor, bias: Tensor, rows: int) -> Callable[[Tensor], Tenso
     return partial(F.linear, weight=weight, bias=bias)
 
 
+def convolution_relu(conv: torch.nn.Conv2d) -> Callable[[Tensor], Tensor]:
+    """A convolution without padding or groups and its ReLU as one function, packed for oneDNN where that is there."""
+    weight, bias, stride = conv.weight.detach(), conv.bias.detach(), conv.stride
+    if weight.is_cpu and torch.backends.mkldnn.is_available():
+        pointwise = torch.ops.mkldnn._convolution_pointwise.default
+        packed = torch._C._nn.mkldnn_reorder_conv2d_weight(weight.to_mkldnn(), stride=stride)
+        return lambda x: pointwise(x, packed, bias, (0, 0), stride, (1, 1), 1, "relu", [], "")
+    return lambda x: F.conv2d(x, weight, bias, stride).relu_()
+
+
 def layer_norm(norm: torch.nn.LayerNorm) -> Callable[[Tensor], Tensor]:
     """A layer norm over the last dimension."""
     return partial(

@@ -4,6 +4,7 @@ import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from espnet2.legacy.nets.scorer_interface import BatchScorerInterface, PartialScorerInterface
 from torch import Tensor
@@ -158,7 +159,7 @@ class BeamStep:
             self.decoder.retain([hypothesis.states["decoder"] for hypothesis in hypotheses])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Expansion:
     """A beam step that a search asks for: the `size` best one-token continuations of hypotheses of equal length."""
 
@@ -172,7 +173,7 @@ class Expansion:
 type Expansions[T] = Generator[Expansion, list[Hypothesis], T]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Call:
     """A scorer's view of an expansion: prefixes `(N, L)` with `sos`, memory `(N, T, D)`."""
 
@@ -226,7 +227,7 @@ def expand(expansions: Sequence[Expansion]) -> list[list[Hypothesis]]:
     for expansion in expansions:
         rows = [(*expansion.step.start, *h.tokens) for h in expansion.hypotheses]
         memory = expansion.memory.expand(len(rows), *expansion.memory.shape)
-        calls.append(_Call(torch.tensor(rows, device=memory.device), memory))
+        calls.append(_Call(torch.from_numpy(np.array(rows)).to(memory.device), memory))
     return [
         expansion.step._select(expansion, call, scores)
         for expansion, call, scores in zip(expansions, calls, _decode(expansions, calls), strict=True)
@@ -244,6 +245,6 @@ def _decode(expansions: Sequence[Expansion], calls: Sequence[_Call]) -> list[tup
         )
         for expansion, call in zip(expansions, calls, strict=True)
     ]
-    if len(asked) > 1 and hasattr(asked[0][0], "score_together"):
+    if hasattr(asked[0][0], "score_together"):
         return asked[0][0].score_together(asked)
     return [decoder.batch_score(prefixes, states, memory) for decoder, prefixes, states, memory in asked]
