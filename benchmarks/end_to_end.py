@@ -183,7 +183,7 @@ def timed_search(search: Search) -> list[float]:
 def state_bytes(session: SimulSession) -> int:
     """Bytes that a session's caches hold."""
     decoder = session.beam_step.decoder.decoder
-    tensors = [decoder.prefix_cache, decoder.memory_cache, session.encoder.memory]
+    tensors = [decoder.prefix_cache, *decoder.memory_cache, session.encoder.memory]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors) + decoder.mask.nbytes
 
 

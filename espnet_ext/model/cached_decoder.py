@@ -148,14 +148,15 @@ class CachedDecoder(BatchScorerInterface):
         self.depth: list[int] = []
         self.mask = np.full((SLOTS, SLOTS), -np.inf, dtype=np.float32)
         self.frames = 0
-        self.prefix_cache = self._empty(SLOTS)
-        self.memory_cache = self._empty(FRAMES)
-        self.memory: Sequence[Tensor] = ()  # the filled part of `memory_cache`, keys and values of a layer in turn
+        # Keys of a layer, its values, keys of the next layer and so on.
+        self.prefix_cache = self._empty(2 * len(self.weights.layers), SLOTS)
+        self.memory_cache = [self._empty(2, FRAMES) for _ in self.weights.layers]  # apart, as they grow large
+        self.memory: list[Tensor] = []  # the filled part of `memory_cache`
 
-    def _empty(self, capacity: int) -> Tensor:
-        """Room for keys and values `(2 layers, 1, H, capacity, D / H)`: a layer's keys, its values, the next layer's."""
+    def _empty(self, count: int, capacity: int) -> Tensor:
+        """Room for keys or values `(count, 1, H, capacity, D / H)`."""
         heads, width = self.weights.heads, self.weights.table.size(1)
-        return self.weights.table.new_empty(2 * len(self.weights.layers), 1, heads, capacity, width // heads)
+        return self.weights.table.new_empty(count, 1, heads, capacity, width // heads)
 
     @torch.inference_mode()
     def batch_score(self, ys: Tensor, states: list[_Slot | None], xs: Tensor) -> tuple[Tensor, list[_Slot]]:
@@ -235,14 +236,14 @@ class CachedDecoder(BatchScorerInterface):
         frames = memory.size(0)
         if frames <= self.frames:
             return
-        if frames > self.memory_cache.size(3):
-            self.memory_cache = _enlarge(self.memory_cache, self.frames, 2 * frames)
+        if frames > self.memory_cache[0].size(3):
+            self.memory_cache = [_enlarge(cache, self.frames, 2 * frames) for cache in self.memory_cache]
         new = memory[self.frames :]
-        for layer, cache in zip(self.weights.layers, self.memory_cache.split(2), strict=True):
+        for layer, cache in zip(self.weights.layers, self.memory_cache, strict=True):
             projected = layer.memory_kv(new).view(frames - self.frames, 2, self.weights.heads, -1)
             cache[:, 0, :, self.frames : frames] = projected.permute(1, 2, 0, 3)
         self.frames = frames
-        self.memory = self.memory_cache.narrow(3, 0, frames).unbind()
+        self.memory = [part for cache in self.memory_cache for part in cache.narrow(3, 0, frames)]
 
     def _feed(self, ys: Tensor, states: list[_Slot | None], xs: Tensor) -> "_Feed":
         """Give the tokens that are new in `ys` their slots, and the memory its new frames."""
@@ -292,7 +293,7 @@ class _Feed:
     last: list[int] | None
 
     def own(self, layer: int, qkv: Tensor) -> Tensor:
-        """Self attention `(N, D)` over the prefixes' slots; keys and values of `qkv` `(3, 1, H, N, D / H)` join them."""
+        """Self attention `(N, D)` over the slots; keys and values of `qkv` `(3, 1, H, N, D / H)` join them."""
         self.new[layer].copy_(qkv[1:])
         return _attend(qkv[0], self.prefixes[2 * layer], self.prefixes[2 * layer + 1], self.mask)
 
