@@ -114,7 +114,7 @@ class DecoderWeights:
             encoding.extend_pe(encoding.pe.new_zeros(1, 2 * longest))
         # A beam stands at one position: looking up a list of them would cost more than all else here.
         at = longest - 1 if positions.count(positions[0]) == len(positions) else positions
-        return F.embedding(tokens, self.table) + encoding.pe[0][at]
+        return self.table.index_select(0, tokens) + encoding.pe[0][at]
 
 
 class _Slot:

@@ -70,7 +70,7 @@ class BlockLayers(EspnetLayers):
             blocks = layer(blocks)
             first = blocks[:1, -1] if contexts is None else contexts[number : number + 1]
             handed_over.append(blocks[-1, -1])
-            blocks[:, 0] = torch.cat([first, blocks[:-1, -1]])
+            torch.cat([first, blocks[:-1, -1]], out=blocks[:, 0])
         return self.after_norm(blocks), torch.stack(handed_over)
 
 

@@ -183,10 +183,13 @@ class _Call:
 
 def drive[T](search: Expansions[T]) -> T:
     """Run a search alone to its end."""
-    result = drive_together([search])[0]
-    if isinstance(result, Exception):
-        raise result
-    return result
+    answer = None
+    while True:
+        try:
+            asked = search.send(answer)
+        except StopIteration as end:
+            return end.value
+        answer = expand([asked])[0]
 
 
 def drive_together[T](searches: Sequence[Expansions[T]]) -> list[T | Exception]:
