@@ -19,8 +19,8 @@ from espnet2.legacy.nets.scorer_interface import BatchScorerInterface
 from torch import Tensor
 
 from espnet_ext.cli import ArgumentParser, run, str2bool
+from espnet_ext.config import PRECISIONS
 from espnet_ext.model.cached_decoder import CachedDecoder, DecoderWeights
-from espnet_ext.model.weights import PRECISIONS
 
 VOCABULARY, WIDTH, HEADS, UNITS, LAYERS = 4000, 256, 4, 2048, 6
 FRAMES = (100, 250, 750)

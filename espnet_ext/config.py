@@ -13,6 +13,8 @@ from espnet_ext.cli import str2bool
 from espnet_ext.errors import UserError
 from espnet_ext.policy.own import is_own
 
+PRECISIONS = ("float32", "bfloat16", "int8")  # of the decoder's products with weights
+
 SEARCHES = ("offline", "standard", "bwbs", "bwbs_incremental", "ibwbs")
 POLICIES = ("all", "hold_n", "local_agreement", "align_att", "wait_k", "ctc_wait")
 TEXT_HISTORIES = ("fixed_words", "punctuation")

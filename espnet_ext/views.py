@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -11,21 +11,23 @@ from rich.text import Text
 
 from espnet_ext.log.clocks import finish_times
 from espnet_ext.log.units import uses_characters
-from espnet_ext.session import SimulSession, Update
 from espnet_ext.subtitles import Cue, CueMaker, ends_sentence, wrap
+
+if TYPE_CHECKING:
+    from espnet_ext.session import SimulSession, Update
 
 
 class View(Protocol):
     """Shows one stream after another."""
 
-    def update(self, session: SimulSession, update: Update) -> None:
+    def update(self, session: "SimulSession", update: "Update") -> None:
         """Show what a step has changed."""
 
     def end(self) -> None:
         """The stream is over, or was broken off."""
 
 
-def joiner(session: SimulSession) -> str:
+def joiner(session: "SimulSession") -> str:
     """What stands between two units of the target language."""
     return "" if uses_characters(session.config.tgt_lang) else " "
 
@@ -37,7 +39,7 @@ class PlainLines:
         self.stream = stream
         self.inside = False
 
-    def update(self, session: SimulSession, update: Update) -> None:
+    def update(self, session: "SimulSession", update: "Update") -> None:
         """Write the new words."""
         for unit in update.units:
             self.stream.write(joiner(session) * self.inside + unit)
@@ -64,7 +66,7 @@ class TerminalLines:
         self.live: Live | None = None
         self.line = ""
 
-    def update(self, session: SimulSession, update: Update) -> None:
+    def update(self, session: "SimulSession", update: "Update") -> None:
         """Redraw where something has changed."""
         if self.live is None:
             self.live = Live(
@@ -103,7 +105,7 @@ class JsonLines:
         self.source = source
         self.steps = 0
 
-    def update(self, session: SimulSession, update: Update) -> None:
+    def update(self, session: "SimulSession", update: "Update") -> None:
         """Write a line where a step is complete."""
         if len(session.steps) == self.steps:
             return
@@ -131,7 +133,7 @@ class Subtitles:
         self.maker: CueMaker | None = None
         self.number = 0
 
-    def update(self, session: SimulSession, update: Update) -> None:
+    def update(self, session: "SimulSession", update: "Update") -> None:
         """Write the cues that the new words complete."""
         self.maker = self.maker or CueMaker(joiner(session))
         self._write(self.maker.add(update.units, update.delays))

@@ -25,7 +25,7 @@ from espnet_ext.bin.model_options import (
     load_model_from_args,
     named_model,
     select_recordings,
-    set_up_process,
+    set_up_logging,
 )
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
@@ -79,7 +79,7 @@ def read_both(first: Recording, second: Recording) -> np.ndarray:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print and write. Raises UserError for bad input and for a decoder that shows no attention."""
     args = get_parser().parse_args(argv)
-    set_up_process()
+    set_up_logging()
     with named_model(args):
         check(args)
 

@@ -15,14 +15,13 @@ from espnet_ext.bin.model_options import (
     load_model_from_args,
     named_model,
     select_recordings,
-    set_up_process,
+    set_up_logging,
 )
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.policy.own import load_own
 from espnet_ext.progress import progress
-from espnet_ext.session import SimulSession
 
 
 def get_parser() -> ArgumentParser:
@@ -38,11 +37,13 @@ def get_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare. Raises UserError for bad input."""
     args = get_parser().parse_args(argv)
-    set_up_process()
+    set_up_logging()
     cuts = [_samples(cut) for cut in args.cuts_ms.split(",")]
     config = config_from_args(args)
     policy = load_own(config.policy)
     recordings = select_recordings(args.wav_scp, args.segments, args.key_file)
+    from espnet_ext.session import SimulSession
+
     with named_model(args):
         session = SimulSession(load_model_from_args(args), config, policy)
     violations = 0

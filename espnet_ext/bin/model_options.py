@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from espnet_ext.audio.reader import Recording, read_recordings
 from espnet_ext.cli import str2bool
+from espnet_ext.config import PRECISIONS
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
-from espnet_ext.model import SpeechModel, load_model
-from espnet_ext.model.packed import model_files
-from espnet_ext.model.weights import PRECISIONS
+
+if TYPE_CHECKING:  # torch and ESPnet take seconds to import: only once the options have been found good
+    from espnet_ext.model import SpeechModel
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -45,19 +45,9 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--key_file", help="use only the keys in this list")
 
 
-def set_up_process() -> None:
-    """Log lines on stderr, and one thread."""
+def set_up_logging() -> None:
+    """Log lines on stderr."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s: %(message)s", force=True)
-    limit_threads()
-
-
-def limit_threads() -> None:
-    """One thread unless OMP_NUM_THREADS says otherwise.
-
-    A beam step is made of small products: on several threads it is slower, and jobs beside it starve.
-    """
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
 
 
 @contextmanager
@@ -74,15 +64,25 @@ def named_model(args: argparse.Namespace) -> Iterator[None]:
     elif pair != (None, None):
         raise UserError("model: give --model, or --st_train_config and --st_model_file, not both")
     else:
+        from espnet_ext.model.packed import model_files
+
         with model_files(args.model) as (args.st_train_config, args.st_model_file):
             yield
 
 
-def load_model_from_args(args: argparse.Namespace) -> SpeechModel:
-    """The model that the options name, inside `named_model`.
+def load_model_from_args(args: argparse.Namespace) -> "SpeechModel":
+    """The model that the options name, inside `named_model`, on one thread unless OMP_NUM_THREADS says otherwise.
 
-    Raises UserError when it cannot be loaded or the GPU is absent.
+    A beam step is made of small products: on several threads it is slower, and jobs beside it starve.
+
+    Raises UserError when the model cannot be loaded or the GPU is absent.
     """
+    import torch
+
+    from espnet_ext.model import load_model
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
     if args.ngpu and not torch.cuda.is_available():
         raise UserError("ngpu: no GPU is available here; use --ngpu 0")
     level = logging.root.level

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from espnet_ext.bin.model_options import add_model_options, load_model_from_args, named_model, set_up_process
+from espnet_ext.bin.model_options import add_model_options, load_model_from_args, named_model, set_up_logging
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.live.limits import Limits
-from espnet_ext.live.server import Server
 from espnet_ext.policy.own import load_own
-from espnet_ext.session import SimulSession
 
 SHUTDOWN_S = 5.0
 
@@ -45,9 +43,12 @@ def get_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM or ctrl-C. Raises UserError for options that cannot be and a port that is taken."""
     args = get_parser().parse_args(argv)
-    set_up_process()
+    set_up_logging()
     config = decode_config(args)
     limits = Limits(**{option.name: getattr(args, option.name) for option in dataclasses.fields(Limits)})
+    from espnet_ext.live.server import Server
+    from espnet_ext.session import SimulSession
+
     with named_model(args):
         model = load_model_from_args(args)
     SimulSession(model, config, policy=load_own(config.policy))  # may refuse an option: nobody is served yet

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -21,7 +22,7 @@ from espnet_ext.bin.model_options import (
     load_model_from_args,
     named_model,
     select_recordings,
-    set_up_process,
+    set_up_logging,
 )
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
@@ -32,7 +33,9 @@ from espnet_ext.log.instances import LOG_VERSION, Instance, InstanceWriter, tota
 from espnet_ext.log.units import clean_text
 from espnet_ext.policy.own import load_own
 from espnet_ext.progress import progress
-from espnet_ext.session import SimulSession
+
+if TYPE_CHECKING:
+    from espnet_ext.session import SimulSession
 
 MODEL_FILES = ("st_train_config", "st_model_file", "lm_train_config", "lm_file")
 
@@ -62,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def decode(args: argparse.Namespace) -> int:
     """Decode with parsed options, inside `named_model` and with the output directory locked."""
-    set_up_process()
+    set_up_logging()
     config = config_from_args(args)
     policy = load_own(config.policy)
     recordings = select_recordings(_wav_scp(args.data_path_and_name_and_type), args.segments, args.key_file)
@@ -72,6 +75,8 @@ def decode(args: argparse.Namespace) -> int:
     output = Path(args.output_dir)
     settings = _settings(config, args, recordings)
     begun = _is_begun(output, settings)
+    from espnet_ext.session import SimulSession
+
     session = SimulSession(load_model_from_args(args), config, policy)  # may refuse an option: nothing is written yet
     if not begun:
         with atomic_write(output / "config.yaml") as stream:
@@ -145,7 +150,7 @@ def _check_order(log: InstanceWriter, recordings: list[Recording]) -> None:
 
 
 def _decode(
-    session: SimulSession, recordings: list[Recording], references: dict[str, str], log: InstanceWriter
+    session: "SimulSession", recordings: list[Recording], references: dict[str, str], log: InstanceWriter
 ) -> None:
     for recording in progress(_remaining(recordings, log), len(recordings) - len(log.done), "decoding"):
         session.reset(recording.key)
@@ -172,7 +177,7 @@ def _remaining(recordings: list[Recording], log: InstanceWriter) -> Iterator[Rec
     return (recording for recording in recordings if recording.key not in log.done)
 
 
-def _stats(instances: list[Instance], session: SimulSession, args: argparse.Namespace) -> dict[str, object]:
+def _stats(instances: list[Instance], session: "SimulSession", args: argparse.Namespace) -> dict[str, object]:
     """Sums over the log's lines, so that an interrupted run reports all of its work, and what tells decodes apart."""
     config = session.config
     return {

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -18,7 +18,6 @@ from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.bin.model_options import (
     add_model_options,
     check_file,
-    limit_threads,
     load_model_from_args,
     named_model,
 )
@@ -27,8 +26,10 @@ from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write
 from espnet_ext.policy.own import load_own
-from espnet_ext.session import SimulSession, Update
 from espnet_ext.views import JsonLines, PlainLines, Subtitles, TerminalLines, View
+
+if TYPE_CHECKING:
+    from espnet_ext.session import SimulSession, Update
 
 LONG_S = 30.0  # few models are trained on longer segments
 ADVICE = "--pauses true, or --long_form true --policy align_att,"
@@ -63,13 +64,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     config = config_from_args(args, default_policy="hold_n")
     policy = load_own(config.policy)
     _check(args, config)
-    limit_threads()
     logging.basicConfig(format="%(levelname)s: %(message)s", handlers=[logging.lastResort])  # wherever stderr is then
-    with named_model(args):
+    waiting = Console(stderr=True).status("loading the model") if sys.stderr.isatty() else nullcontext()
+    with waiting, named_model(args):
         for name in ("st_train_config", "st_model_file", "lm_train_config", "lm_file"):
             check_file(getattr(args, name), name)
-        with Console(stderr=True).status("loading the model") if sys.stderr.isatty() else nullcontext():
-            session = SimulSession(load_model_from_args(args), config, policy)
+        from espnet_ext.session import SimulSession
+
+        session = SimulSession(load_model_from_args(args), config, policy)
     with atomic_write(args.srt) if args.srt not in (None, "-") else nullcontext(sys.stdout) as subtitles:
         for number, name in enumerate(args.input):
             if number and sys.stdout.isatty():
@@ -95,7 +97,7 @@ def _check(args: argparse.Namespace, config: DecodeConfig) -> None:
         raise UserError("srt: standard output has the JSON lines; give a file or leave out --json")
 
 
-def _translate(session: SimulSession, name: str, args: argparse.Namespace, subtitles: IO[str]) -> bool:
+def _translate(session: "SimulSession", name: str, args: argparse.Namespace, subtitles: IO[str]) -> bool:
     """Translate one input; returns whether it ran to its end. After ctrl-C what has been heard is translated."""
     session.reset(name)
     views = _views(name, args, subtitles)
@@ -127,7 +129,7 @@ def _translate(session: SimulSession, name: str, args: argparse.Namespace, subti
     return not pieces.interrupted
 
 
-def _show(views: Sequence[View], session: SimulSession, update: Update) -> None:
+def _show(views: Sequence[View], session: "SimulSession", update: "Update") -> None:
     for view in views:
         view.update(session, update)
 

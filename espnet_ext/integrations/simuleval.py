@@ -12,7 +12,7 @@ from simuleval.agents import SpeechToTextAgent
 from simuleval.agents.actions import Action, ReadAction, WriteAction
 
 from espnet_ext.audio.reader import SAMPLE_RATE
-from espnet_ext.bin.model_options import add_model_options, load_model_from_args, named_model, set_up_process
+from espnet_ext.bin.model_options import add_model_options, load_model_from_args, named_model, set_up_logging
 from espnet_ext.config import add_options, config_from_args
 from espnet_ext.errors import UserError
 from espnet_ext.log.units import clean_text
@@ -24,7 +24,7 @@ class SimulEvalAgent(SpeechToTextAgent):
     """One session for utterance after utterance. Every write is of whole words; the last, perhaps empty, finishes."""
 
     def __init__(self, args: Namespace) -> None:
-        set_up_process()
+        set_up_logging()
         own = Namespace(**{key: value for key, value in vars(args).items() if key != "tgt_lang"})
         if args.target_language is not None:
             own.tgt_lang = args.target_language

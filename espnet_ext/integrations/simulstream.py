@@ -14,7 +14,7 @@ from simulstream.server.speech_processors import SpeechProcessor
 from simulstream.server.speech_processors.incremental_output import IncrementalOutput
 
 from espnet_ext.audio.reader import SAMPLE_RATE
-from espnet_ext.bin.model_options import add_model_options, limit_threads, load_model_from_args, named_model
+from espnet_ext.bin.model_options import add_model_options, load_model_from_args, named_model
 from espnet_ext.cli import ArgumentParser
 from espnet_ext.config import DecodeConfig, make_config, option_names
 from espnet_ext.errors import UserError
@@ -46,7 +46,6 @@ class EspnetProcessor(SpeechProcessor):
         options = _model_options(config)
         if options == cls.model_options:
             return
-        limit_threads()
         loaded = Namespace(**vars(options))
         with named_model(loaded):
             cls.model = load_model_from_args(loaded)

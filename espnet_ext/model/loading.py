@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from espnet_ext.config import PRECISIONS
 from espnet_ext.errors import UserError
 from espnet_ext.model.espnet_files import load_espnet
 from espnet_ext.model.packed import WHISPER_CONFIG, model_files
 from espnet_ext.model.protocol import SpeechModel
-from espnet_ext.model.weights import PRECISIONS
 
 
 def load_model(

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-PRECISIONS = ("float32", "bfloat16", "int8")
 PACK_FROM = 128 * 1024  # elements of a weight from which oneDNN's packed product is the faster one
 
 
