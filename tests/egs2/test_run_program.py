@@ -174,3 +174,17 @@ def test_the_configuration_makes_sbatch_options(tmp_path):
     assert "--array=1-9%3" in result.stderr
     result = run(tmp_path, "--config", "conf", "--mem", "8G", "--gpu", "0", "x.log", "true", program=program)
     assert "--account=a --mem=8G --parsable" in result.stderr and "--array" not in result.stderr
+
+
+def test_a_second_call_does_not_touch_the_log_of_one_that_runs(tmp_path):
+    os.mkfifo(tmp_path / "go")
+    command = [PROGRAM, "log", "bash", "-c", "echo first; read line < go; echo end"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout.readline() == "first\n"
+        second = run(tmp_path, "log", "echo", "second")
+        (tmp_path / "go").write_text("on\n")
+    assert (second.returncode, second.stdout) == (2, "")
+    assert second.stderr == "error: log: another run is writing this log; wait for its end or stop it\n"
+    assert first.returncode == 0 and of_job(tmp_path / "log") == ["first", "end"]
+    assert run(tmp_path, "log", "echo", "third").returncode == 0
+    assert of_job(tmp_path / "log") == ["third"]

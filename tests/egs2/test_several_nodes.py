@@ -1,5 +1,7 @@
 """The command line of a training on several nodes; the training itself needs GPUs that the tests do not have."""
 
+from pathlib import Path
+
 import pytest
 from train_models import gpu_options, nodes_command
 
@@ -25,8 +27,8 @@ def test_espnet_takes_its_place_among_the_nodes_from_srun(tmp_path, monkeypatch)
         monkeypatch.setenv(name, value)
     command = nodes_command("st", ["--output_dir", str(tmp_path), *gpu_options(SETTINGS, 4, 2)], tmp_path)
     assert command[:3] == ["srun", "--export=ALL", "--cpus-per-task=5"]
-    start = command.index("espnet2.bin.st_train")
-    args = STTask.get_parser().parse_args(command[start + 1 :])
+    assert Path(command[4]).name == "whole_training.py" and command[5] == "st"
+    args = STTask.get_parser().parse_args(command[6:])
     resolve_distributed_mode(args)
     assert args.distributed and args.multiprocessing_distributed
     assert (args.ngpu, args.batch_bins, args.accum_grad) == (4, 800, 1)

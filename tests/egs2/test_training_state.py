@@ -55,14 +55,16 @@ def test_the_file_of_the_epoch_is_made_from_the_checkpoint_if_the_kill_came_betw
 
 
 @pytest.mark.parametrize("name", ["checkpoint.pth", "1epoch.pth"])
-def test_a_half_written_checkpoint_is_not_believed(training, name, capsys):
+def test_a_broken_checkpoint_is_not_believed_and_nothing_is_deleted(training, name, tmp_path, capsys):
     save_epoch(training, 1)
     save_epoch(training, 2)
     path = training.directory / name
     path.write_bytes(path.read_bytes()[:-20])
     assert not is_whole(path)
     prepare_directory(training)
-    assert "starts anew" in capsys.readouterr().out
+    (aside,) = tmp_path.glob("st.before-*")
+    assert (aside / "1epoch.pth").exists()
+    assert f"starts anew; what was trained before is now {aside}" in capsys.readouterr().out
     assert training.epochs() == {} and not (training.directory / "checkpoint.pth").exists()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 from collect_stats import add_data_options
-from espnet_jobs import Job, TrainData, espnet_command, fail, limit_threads, run_jobs
+from espnet_jobs import Job, TrainData, fail, limit_threads, run_jobs
 from kaldi_dir import validate
 from step import Step, say
 
@@ -101,7 +101,7 @@ def restore_epoch(training: Training) -> int | None:
 def prepare_directory(training: Training) -> None:
     """Keep what an interrupted run of the same training has left if all of it is whole; else start clean.
 
-    A model that was trained with other settings or data is moved aside, not deleted.
+    A model that was trained with other settings or data, or is broken, is moved aside, not deleted.
     """
     directory = training.directory
     if training.step.is_begun(directory):
@@ -110,12 +110,18 @@ def prepare_directory(training: Training) -> None:
         if epoch := restore_epoch(training):
             say(f"{training.name}: goes on after epoch {epoch}")
             return
-        say(f"{training.name}: the interrupted training left a broken checkpoint, starts anew")
+        move_aside(training, "a checkpoint is broken, the training starts anew")
     elif training.epochs():
-        aside = directory.with_name(f"{directory.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
-        say(f"{training.name}: settings or data have changed; the model trained before is now {aside}")
-        directory.rename(aside)
+        move_aside(training, "settings or data have changed")
     training.step.begin(directory)
+
+
+def move_aside(training: Training, why: str) -> None:
+    """Make room for a training from the start; nothing that took long to make is deleted."""
+    directory = training.directory
+    aside = directory.with_name(f"{directory.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
+    say(f"{training.name}: {why}; what was trained before is now {aside}")
+    directory.rename(aside)
 
 
 def nodes_command(task: str, arguments: list[str], directory: Path) -> list[str]:
@@ -124,16 +130,16 @@ def nodes_command(task: str, arguments: list[str], directory: Path) -> list[str]
         raise UserError("--num_nodes: several nodes need a Slurm job (run.sh --backend slurm)")
     rendezvous = (directory / f".dist_init.{uuid.uuid4()}").resolve()
     cpus = os.environ.get("SLURM_CPUS_PER_TASK", "1")  # srun does not take it over from sbatch
-    launch = ["srun", "--export=ALL", f"--cpus-per-task={cpus}", sys.executable, "-m", f"espnet2.bin.{task}_train"]
+    program = str(Path(__file__).with_name("whole_training.py"))
+    launch = ["srun", "--export=ALL", f"--cpus-per-task={cpus}", sys.executable, program, task]
     return [*launch, *arguments, "--dist_launcher", "slurm", "--dist_init_method", f"file://{rendezvous}"]
 
 
 def train(task: str, arguments: list[str], init_param: list[str], directory: Path, num_nodes: int) -> None:
     """Count the tensors that `init_param` will load, then train; runs in a process of its own."""
-    import torch
+    from whole_training import TASKS
 
-    command = espnet_command(task)
-    torch.save = whole_save(torch.save)  # ESPnet writes each checkpoint over the one before
+    command = TASKS[task].main
     if init_param:
         from espnet_ext.bin.check_init import count_loaded
 
@@ -249,7 +255,8 @@ def main(argv: list[str] | None = None) -> None:
     if args.ngpu and args.nj > 1:
         say(f"{args.ngpu} GPU: one model at a time instead of {args.nj}")
     limit_threads(args.nj // parallel)
-    espnet_command(args.task)  # imported once, shared by the processes
+    import whole_training  # noqa: F401 - once, shared by the processes
+
     options = shared_options(args, data)
     with ExitStack() as locks:
         jobs = {}

@@ -1,6 +1,7 @@
 """Kaldi's calling form of job programs, shared by run.py and slurm.py: `[options] [JOB=1:N] LOG COMMAND...`."""
 
 import ctypes
+import fcntl
 import re
 import shlex
 import signal
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 TAIL_LINES = 15
 MARK = "#job "  # begins the lines that a job program adds to a log
@@ -93,11 +94,33 @@ def positive(options: Mapping[str, str], name: str) -> int | None:
     return int(text) or None
 
 
-def prepare(log: Path) -> None:
-    """Make the directory of a log and remove the log of an earlier run."""
+def claim(call: Call) -> IO[bytes]:
+    """Hold the call's logs against another call while the stream that is returned is open, and empty them.
+
+    Dies where a call that is still running holds them.
+    """
+    log = call.log_of(call.first)
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.unlink(missing_ok=True)
+        stream = log.open("ab")
+    except OSError as error:
+        die(f"{log}: the log cannot be written: {error.strerror}")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        die(f"{log}: another run is writing this log; wait for its end or stop it")
+    except OSError:  # a file system without locks
+        pass
+    for number in call.numbers:
+        prepare(call.log_of(number))
+    return stream
+
+
+def prepare(log: Path) -> None:
+    """Make the directory of a log and empty the log of an earlier run."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.open("wb").close()
     except OSError as error:
         die(f"{log}: the log cannot be written: {error.strerror}")
 

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import IO
 
-from job_call import MARK, PR_SET_PDEATHSIG, Call, Stop, die, fail, of_code, parse, positive, prepare
+from job_call import MARK, PR_SET_PDEATHSIG, Call, Stop, claim, die, fail, of_code, parse, positive
 
 OPTIONS = ("max_jobs_run", "mem", "time", "gpu", "num_threads", "num_nodes")
 POLL_S = 0.05
@@ -35,9 +35,7 @@ class Job:
     """One running job, in a session of its own, so that a signal reaches all of its processes."""
 
     def __init__(self, call: Call, number: int) -> None:
-        path = call.log_of(number)
-        prepare(path)
-        self.log = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `end`
+        self.log = open(call.log_of(number), "wb", buffering=0)  # noqa: SIM115 - closed by `end`
         self.lost = ""  # why the log is not whole
         command = call.fill(call.command, number)
         self.note(f"started: {command}")
@@ -120,7 +118,9 @@ def main() -> None:
         if name not in OPTIONS:
             die(f"unknown option --{name.replace('_', '-')}; known: {', '.join(OPTIONS)}")
     parallel = positive(call.options, "max_jobs_run") or len(call.numbers)
-    failed = run_all(call, parallel, Stop())
+    stop = Stop()
+    with claim(call):
+        failed = run_all(call, parallel, stop)
     if failed and call.variable is None and failed[1][0] <= 128:
         sys.exit(failed[1][0])  # its message has been shown
     if failed:

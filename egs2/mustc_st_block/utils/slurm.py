@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from job_call import MARK, Call, Stop, die, fail, of_code, parse, positive, prepare
+from job_call import MARK, Call, Stop, claim, die, fail, of_code, parse, positive
 from slurm_conf import read_config
 
 LOOK_S = 0.5  # between looks at the files that tasks leave
@@ -248,8 +248,14 @@ def main() -> None:
     positive(call.options, "max_jobs_run")
     sbatch = config.sbatch({name: value for name, value in call.options.items() if name != "max_jobs_run"})
     stop = Stop()
-    for number in call.numbers:
-        prepare(call.log_of(number))
+    with claim(call):
+        problems, codes = run_all(call, sbatch, stop)
+    if problems:
+        fail(call, problems, codes)
+
+
+def run_all(call: Call, sbatch: list[str], stop: Stop) -> tuple[dict[int, str], dict[int, int]]:
+    """Submit the jobs and wait for them: words for those that did not end well, and their exit codes."""
     state = Path(tempfile.mkdtemp(prefix=".slurm.", dir=call.log_of(call.first).parent.absolute()))
     try:
         jobs = submit(call, sbatch, state, stop)
@@ -260,12 +266,11 @@ def main() -> None:
         if follower:
             follower.show(last=True)
         for number in problems:
-            if not call.log_of(number).exists() and (early := state / f"slurm-{number}.out").exists():
+            if not call.log_of(number).stat().st_size and (early := state / f"slurm-{number}.out").exists():
                 shutil.copy(early, call.log_of(number))  # why it could not start
     finally:
         shutil.rmtree(state, ignore_errors=True)
-    if problems:
-        fail(call, problems, codes)
+    return problems, codes
 
 
 if __name__ == "__main__":
