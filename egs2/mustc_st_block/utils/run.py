@@ -24,11 +24,12 @@ KILL_AFTER_S = 10
 
 
 def copy(source: IO[bytes], job: "Job", terminal: IO[bytes]) -> None:
-    """Pass on what a job prints, as it comes."""
+    """Pass on what a job prints, as it comes; to its log alone when nobody reads the other end any more."""
     while block := source.read1():
-        terminal.write(block)
-        terminal.flush()
         job.write(block)
+        with suppress(BrokenPipeError):
+            terminal.write(block)
+            terminal.flush()
 
 
 class Job:
