@@ -2,6 +2,7 @@
 # Simultaneous speech translation with contextual block Transformers: from audio to a quality-latency curve.
 # shellcheck disable=SC2154,SC2034 # variables go to and come from the sourced files
 set -euo pipefail
+called_from=${PWD}
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . utils/parse_options.sh
 . ./db.sh
@@ -51,6 +52,7 @@ Stages: 1 data  2 speed perturbation  3 audio dump  4 length filter, distillatio
   14 one archive per model, for this project and for ESPnet  15 upload to the Hugging Face hub
 Every stage can be run alone and again: it goes on where it was and says what is done already."
 parse_options "$@"
+[[ "${mustc_dir:-/}" == /* ]] || mustc_dir=${called_from}/${mustc_dir}
 
 [[ " ${corpora} " == *" ${corpus} "* ]] || die "--corpus '${corpus}' is unknown: choose ${corpora// / or }"
 conf=conf
@@ -227,10 +229,12 @@ for lang in ${tgt_lang}; do
     fi
     for system in ${systems//longform/}; do
         train_family "${system}"
-        for name in $(models_of "${system}"); do all_models+=("exp/st_${name}.${pair}"); done
     done
     for system in ${systems}; do
         mapfile -t names < <(models_of "${system}")
+        for name in "${names[@]}"; do
+            [[ " ${all_models[*]} " == *" exp/st_${name}.${pair} "* ]] || all_models+=("exp/st_${name}.${pair}")
+        done
         grid=(--grid "${conf}/grid_${system}.yaml" --models "${names[@]}" --src_lang "${src_lang}" --tgt_lang "${lang}")
         if at_stage 11 "simultaneous decoding of ${pair}, systems ${system}"; then
             if [ "${system}" = longform ]; then # finds the decoder layer that the policy reads

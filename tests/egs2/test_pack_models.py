@@ -26,7 +26,9 @@ def packed(tmp_path_factory, tiny_paths, speech):
     model_dir = recipe / "exp" / "st_block8.en-de"
     shutil.copytree(tiny_paths["st_train_config"].parent, model_dir)
     config = yaml.safe_load((model_dir / "config.yaml").read_text())
-    config |= {"bpemodel": str(model_dir / "bpe.model"), "normalize_conf": {"stats_file": str(model_dir / "stats.npz")}}
+    shutil.copy(model_dir / "bpe.model", model_dir / "src_bpe.model")
+    config |= {"bpemodel": str(model_dir / "bpe.model"), "src_bpemodel": str(model_dir / "src_bpe.model")}
+    config |= {"normalize_conf": {"stats_file": str(model_dir / "stats.npz")}}
     config |= {"train_shape_file": [f"{recipe}/exp/shape"], "output_dir": str(model_dir), "config": f"{recipe}/a.yaml"}
     config |= {"init_param": [f"{recipe}/exp/asr/model.pth:encoder:encoder"]}
     (model_dir / "config.yaml").write_text(yaml.safe_dump(config, allow_unicode=True))
@@ -114,6 +116,8 @@ def test_nothing_of_the_training_machine_is_in_it_and_its_bytes_are_always_the_s
     first = packed / "exp" / "packed" / "st_block8.en-de.zip"
     for name in zipfile.ZipFile(first).namelist():
         assert str(packed).encode() not in zipfile.ZipFile(first).read(name), name
+    sides = {f"data/token_list/{side}/bpe.model" for side in ("src", "tgt")}
+    assert sides < set(zipfile.ZipFile(first).namelist())
     (packed / "exp" / "st_block8.en-de" / "model.pth").touch()
     pack(packed, "again")
     assert (packed / "again" / first.name).read_bytes() == first.read_bytes()
@@ -125,7 +129,7 @@ def test_a_path_that_cannot_be_packed_is_named(packed):
     path.write_text(whole + "preprocessor_conf:\n  rir_scp: /data/rir.scp\n")
     with pytest.raises(UserError, match=r"preprocessor_conf\.rir_scp: /data/rir\.scp is a path of this machine"):
         pack(packed, "bad")
-    path.write_text(whole.replace("bpe.model", "absent.model"))
+    path.write_text(whole.replace("/bpe.model", "/absent.model"))
     with pytest.raises(UserError, match="bpemodel: no file"):
         pack(packed, "bad")
     path.write_text(whole)

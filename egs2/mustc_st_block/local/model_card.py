@@ -14,6 +14,7 @@ COLUMNS = {
     "chrF": "chrF",
     "LAAL": "LAAL (ms)",
     "AL": "AL (ms)",
+    "StreamLAAL": "StreamLAAL (ms)",
     "words_at_end": "words at the source end (%)",
 }
 TEXT = """---
@@ -22,7 +23,7 @@ TEXT = """---
 
 # {name}
 
-Simultaneous speech translation from `{source}` to `{target}`: an ESPnet ST model, the mean of the last epochs of a
+Simultaneous speech translation from `{source}` to `{target}`: an ESPnet ST model, the mean of several epochs of a
 training on {corpus}. Encoder: {encoder}.
 
 ## Use
@@ -68,7 +69,7 @@ def score_table(decodes: list[Decode]) -> str:
 
 def _cell(column: str, value: float | None) -> str:
     if value is None:
-        return "undefined"
+        return ""
     if column in ("BLEU", "chrF"):
         return f"{value:.1f}"
     return f"{100 * value:.0f}" if column == "words_at_end" else f"{value:.0f}"
