@@ -29,8 +29,8 @@ def find_release(mustc_dir: Path, pair: str, unpack_dir: Path) -> Path:
     if not archives:
         raise UserError(
             f"no corpus in MuST-C's layout at {mustc_dir / pair / 'data'}; for MuST-C download "
-            f"MUSTC_*_{pair}{SUFFIX} from mt.fbk.eu/must-c (licence: CC BY-NC-ND 4.0) and give it, or the directory that "
-            f"holds it or the unpacked {pair}, as --mustc_dir, or use --corpus mini"
+            f"MUSTC_*_{pair}{SUFFIX} from mt.fbk.eu/must-c (licence: CC BY-NC-ND 4.0) and give it, or the directory "
+            f"that holds it or the unpacked {pair}, as --mustc_dir, or use --corpus mini"
         )
     if len(archives) > 1:
         names = " and ".join(path.name for path in archives)
