@@ -221,10 +221,14 @@ for lang in ${tgt_lang}; do
                 --tgt_lang "${lang}" --max_s "${max_duration}"
         done
         if [ -n "${distill_model}" ]; then
+            distill=(python local/distill.py --dump "dump/${train}" --output_dir "dump/${st_train}"
+                --work_dir "exp/distill.${pair}" --model "${distill_model}" --tgt_lang "${lang}")
+            if [ "${train_on}" = slurm ]; then # one machine shares one copy of the model instead
+                ${train_cmd} --gpu $((ngpu > 0)) "JOB=1:${decode_nj}" "logs/distill.${pair}.JOB.log" \
+                    "${distill[@]}" --ngpu $((ngpu > 0)) --shard "JOB/${decode_nj}"
+            fi
             ${train_cmd} --num-threads "${nj}" --gpu "${ngpu}" "logs/distill.${pair}.log" \
-                python local/distill.py --dump "dump/${train}" --output_dir "dump/${st_train}" \
-                --work_dir "exp/distill.${pair}" --model "${distill_model}" --tgt_lang "${lang}" \
-                --nj "${nj}" --ngpu "${ngpu}"
+                "${distill[@]}" --nj "${nj}" --ngpu "${ngpu}"
         fi
     fi
     for system in ${systems//longform/}; do

@@ -15,6 +15,7 @@ from kaldi_dir import validate
 
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_table
+from espnet_ext.lock import locked
 
 
 def write_nllb(directory, languages=("eng_Latn", "deu_Latn"), ends=None):
@@ -118,6 +119,30 @@ def test_it_goes_on_where_it_was_killed(dump, nllb, capfd):
     output = run(dump, nllb, "--nj", "3")
     assert "2/5 sentences are translated" in capfd.readouterr().out
     assert {path.name: path.read_bytes() for path in output.glob("text.*")} == whole
+
+
+def test_shards_share_the_sentences_and_a_last_call_writes(dump, nllb, capfd):
+    run(dump, nllb)
+    whole = {path.name: path.read_bytes() for path in dump.with_name("dump_kd").glob("text.*")}
+    shutil.rmtree(dump.with_name("dump_kd"))
+    shutil.rmtree(dump.with_name("distill"))
+    capfd.readouterr()
+    run(dump, nllb, "--shard", "2/2")
+    assert "shard 2 of 2: 2 sentences to translate" in capfd.readouterr().out
+    assert not dump.with_name("dump_kd").exists()
+    (part,) = dump.with_name("distill").glob("*/part.*.jsonl")
+    part.write_bytes(part.read_bytes()[:-8])  # killed in its last line
+    run(dump, nllb, "--shard", "2/2")
+    assert "shard 2 of 2: 1 sentences to translate" in capfd.readouterr().out
+    with locked(part), pytest.raises(UserError, match="another run is at work on it"):
+        run(dump, nllb)
+    run(dump, nllb, "--shard", "1/2")
+    output = run(dump, nllb)
+    assert "sentences are translated" not in capfd.readouterr().out
+    assert {path.name: path.read_bytes() for path in output.glob("text.*")} == whole
+    with pytest.raises(SystemExit):
+        run(dump, nllb, "--shard", "3/2")
+    assert "'3/2' is not I/N with I from 1 to N" in capfd.readouterr().err
 
 
 def test_translations_of_another_model_or_beam_are_not_taken_for_these(dump, nllb, tmp_path):

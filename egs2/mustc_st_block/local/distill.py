@@ -6,7 +6,9 @@ Source: Kim and Rush 2016, as used by the StreamAtt paper, section 5.1. Each dis
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -61,19 +63,31 @@ class Translations:
         """The file that a job adds to."""
         return self.directory / f"part.{job}.jsonl"
 
+    def parts(self) -> list[Path]:
+        """The files that jobs have added to."""
+        return sorted(self.directory.glob("part.*.jsonl"))
+
+    def read(self, *paths: Path) -> dict[str, str | None]:
+        """What these files hold. A last line that is cut, of a job killed or still writing, is left out."""
+        lines = [line for path in paths if path.exists() for line in path.read_bytes().split(b"\n")[:-1]]
+        return dict(map(json.loads, lines))
+
+    def write(self, path: Path, found: dict[str, str | None]) -> None:
+        """Write whole lines in the place of what was there."""
+        with atomic_write(path) as stream:
+            stream.writelines(json.dumps(item, ensure_ascii=False) + "\n" for item in found.items())
+
     def gather(self) -> dict[str, str | None]:
-        """Everything that is finished, now in one file. The last line of a job that was killed may be cut: it goes."""
-        parts = sorted(self.directory.glob("part.*.jsonl"))
-        found = {}
-        for path in (self.whole, *parts):
-            for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():
-                source, translation = json.loads(line)
-                found[source] = translation
+        """Everything that is finished, now in one file. Raises UserError while a shard is at work."""
+        parts = self.parts()
+        found = self.read(self.whole, *parts)
         if parts:
-            with atomic_write(self.whole) as stream:
-                stream.writelines(json.dumps(item, ensure_ascii=False) + "\n" for item in found.items())
-            for path in parts:
-                path.unlink()
+            with ExitStack() as locks:
+                for path in parts:
+                    locks.enter_context(locked(path))
+                self.write(self.whole, found)
+                for path in parts:
+                    path.unlink()
         return found
 
 
@@ -133,17 +147,41 @@ def translate_all(sentences: list[str], part: Path, device: str, size: int, mode
             print(len(batch), flush=True)
 
 
+def complete_shard(translations: Translations, sentences: list[str], codes: tuple[str, str], args: object) -> None:
+    """Translate this shard's part of the sentences, those that are not translated yet, beside other shards."""
+    number, count = args.shard
+    part = translations.part(number)
+    with locked(part):
+        translations.write(part, translations.read(part))
+        found = translations.read(translations.whole, *translations.parts())
+        waiting = [s for s in in_order(sentences)[number - 1 :: count] if s not in found]
+        say(f"{translations.directory}: shard {number} of {count}: {len(waiting)} sentences to translate")
+        if not waiting:
+            return
+        limit_threads(args.nj)
+        model, tokenizer = load(args.model, *codes, "float16" if args.ngpu else "float32")
+        call = partial(translate, model, tokenizer, code=codes[1], beam_size=args.beam_size)
+        translate_all(waiting, part, "cuda" if args.ngpu else "cpu", args.batch_size, model, call)
+
+
+def in_order(sentences: Iterable[str]) -> list[str]:
+    """The longest first, so that what is translated at once is of one length."""
+    return sorted(sentences, key=lambda s: (-len(s), s))
+
+
 def complete(
     translations: Translations, sentences: list[str], source_code: str, code: str, args: object
 ) -> dict[str, str | None]:
     """Translate the sentences that are not translated yet, over the jobs; returns all translations."""
     found = translations.gather()
-    waiting = sorted((s for s in sentences if s not in found), key=lambda s: (-len(s), s))
+    waiting = in_order(s for s in sentences if s not in found)
     if not waiting:
         return found
     done = len(sentences) - len(waiting)
     say(f"{translations.directory}: {done}/{len(sentences)} sentences are translated")
     jobs = min(args.ngpu or args.nj, len(waiting))
+    if jobs < (args.ngpu or args.nj):
+        say(f"{len(waiting)} sentences, so {jobs} jobs instead of {args.ngpu or args.nj}")
     limit_threads(args.nj // jobs)
     model, tokenizer = load(args.model, source_code, code, "float16" if args.ngpu else "float32")
     call = partial(translate, model, tokenizer, code=code, beam_size=args.beam_size)
@@ -215,7 +253,21 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--batch_size", type=int, default=32, help="sentences that a job translates at once")
     parser.add_argument("--nj", type=int, default=1, help="CPU cores, a job each")
     parser.add_argument("--ngpu", type=int, default=0, help="GPUs, a job each, in half precision; 0: the CPU")
+    parser.add_argument(
+        "--shard",
+        type=shard,
+        metavar="I/N",
+        help="only translate the I-th of N parts; a later call without it writes",
+    )
     return parser
+
+
+def shard(text: str) -> tuple[int, int]:
+    """The numbers of `I/N`."""
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise ArgumentTypeError(f"{text!r} is not I/N with I from 1 to N")
+    return int(number), int(count)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -236,11 +288,16 @@ def main(argv: list[str] | None = None) -> None:
     tables = ["wav.scp", "utt2num_samples", "utt2spk", *read_texts(args.dump)]
     step = Step(args.output_dir / ".done", settings, [config, *(args.dump / name for name in tables)])
     work = args.work_dir / f"{Path(args.model).name}.{Step(args.work_dir, settings, [config]).key[:8]}"
+    codes = CODES[src_lang], CODES[args.tgt_lang]
+    if args.shard:
+        work.mkdir(parents=True, exist_ok=True)
+        if not step.is_done(args.output_dir):
+            complete_shard(Translations(work), sorted(set(source.values())), codes, args)
+        return
     with locked(args.output_dir), locked(work):
         if step.is_done(args.output_dir):
             return
         work.mkdir(parents=True, exist_ok=True)
-        codes = CODES[src_lang], CODES[args.tgt_lang]
         translations = complete(Translations(work), sorted(set(source.values())), *codes, args)
         with new_directory(args.output_dir) as temporary:
             copied, left_out = write_distilled(args.dump, temporary, translations, args.tgt_lang)

@@ -143,14 +143,14 @@ def train(task: str, arguments: list[str], init_param: list[str], directory: Pat
     if init_param:
         from espnet_ext.bin.check_init import count_loaded
 
-        command([*arguments, "--dry_run", "true", "--ngpu", "0"])  # writes config.yaml
+        command(cmd=[*arguments, "--dry_run", "true", "--ngpu", "0"])  # writes config.yaml
         for item in init_param:
             report = count_loaded(item, directory / "config.yaml")
             print(f"{INIT_PREFIX}{item.split(':', 1)[1]}: {report}", flush=True)
         arguments = [*arguments, "--init_param", *init_param]
     arguments = [*arguments, "--resume", "true"]
     if num_nodes == 1:
-        command(arguments)
+        command(cmd=arguments)
     elif code := subprocess.run(nodes_command(task, arguments, directory), check=False).returncode:
         sys.exit(code)
 
