@@ -18,6 +18,8 @@ from parallel import die_with
 
 from espnet_ext.files import whole_save
 
+SAVE_WHOLE = whole_save(torch.save)
+
 
 class WholeCheckpoints:
     """Mixed into an ESPnet task: what its training processes do before they train."""
@@ -26,7 +28,7 @@ class WholeCheckpoints:
     def main_worker(cls, args: object) -> None:
         """Train. A process for one GPU of several ends with its parent, so that none trains on without the lock."""
         die_with(os.getppid())
-        torch.save = whole_save(torch.save)
+        torch.save = SAVE_WHOLE
         super().main_worker(args)
 
 
