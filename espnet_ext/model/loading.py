@@ -4,6 +4,7 @@ from pathlib import Path
 
 from espnet_ext.config import PRECISIONS
 from espnet_ext.errors import UserError
+from espnet_ext.memory import limit_onednn
 from espnet_ext.model.espnet_files import load_espnet
 from espnet_ext.model.packed import WHISPER_CONFIG, model_files
 from espnet_ext.model.protocol import SpeechModel
@@ -38,6 +39,7 @@ def load_model(
         raise UserError("precision: int8 runs on the CPU only")
     if precision == "int8" and compiled:
         raise UserError("precision: int8 cannot be compiled; leave out one of --precision and --compile")
+    limit_onednn()
     if Path(st_train_config).name != WHISPER_CONFIG:
         return load_espnet(st_train_config, st_model_file, device, lm_train_config, lm_file, precision, compiled)
     if lm_train_config is not None or lm_file is not None:
