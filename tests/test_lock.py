@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import time
 
 import pytest
 
@@ -43,6 +44,23 @@ def test_a_killed_holder_stops_nobody_and_its_half_written_files_go(tmp_path, ho
     os.waitpid(holder, 0)
     with locked(tmp_path / "exp"):
         assert list((tmp_path / "exp").iterdir()) == []
+
+
+def test_the_children_of_a_killed_holder_are_waited_for(tmp_path):
+    reading, writing = os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        with locked(tmp_path / "exp"):
+            if os.fork() == 0:
+                os.write(writing, b"x")
+                time.sleep(0.5)
+                os._exit(0)
+            signal.pause()
+    os.read(reading, 1)
+    os.kill(holder, signal.SIGKILL)
+    os.waitpid(holder, 0)
+    with locked(tmp_path / "exp"):
+        pass
 
 
 def test_it_is_free_after_the_block_and_after_an_error_in_it(tmp_path):
