@@ -115,7 +115,7 @@ class DecoderWeights:
             encoding.extend_pe(encoding.pe.new_zeros(1, 2 * longest))
         # A beam stands at one position: looking up a list of them would cost more than all else here.
         at = longest - 1 if positions.count(positions[0]) == len(positions) else positions
-        return self.table.index_select(0, tokens) + encoding.pe[0][at]
+        return self.table.index_select(0, tokens) + encoding.pe[0, at]
 
 
 class _Slot:
@@ -193,7 +193,7 @@ class CachedDecoder(BatchScorerInterface):
         weights = calls[0][0].weights
         feeds = [decoder._feed(ys, states, xs) for decoder, ys, states, xs in calls]
         scores = torch.log_softmax(weights.output(_forward(weights, feeds)), dim=-1)
-        parts = _split(scores, [len(feed.states) for feed in feeds], 0)
+        parts = scores.split([len(feed.states) for feed in feeds])
         return [(part, feed.states) for part, feed in zip(parts, feeds, strict=True)]
 
     @torch.inference_mode()
@@ -219,7 +219,8 @@ class CachedDecoder(BatchScorerInterface):
         end = first + len(parents)
         if end >= len(self.mask):
             self._grow(2 * end)
-        self.mask[first:end] = self.mask[[NO_PARENT if parent is None else parent for parent in parents]]
+        rows = [NO_PARENT if parent is None else parent for parent in parents]
+        self.mask[first:end] = self.mask.take(rows, axis=0)
         for index in range(first, end):
             self.mask[index, index] = 0
         self.depth += [0 if parent is None else self.depth[parent] + 1 for parent in parents]
@@ -327,10 +328,8 @@ def _forward(weights: DecoderWeights, feeds: list[_Feed]) -> Tensor:
 
     The layers run over the rows of all feeds at once; only attention is each feed's own.
     """
-    x = weights.embed(
-        _join([feed.tokens for feed in feeds]),
-        [depth for feed in feeds for depth in feed.depths],
-    )
+    tokens = feeds[0].tokens if len(feeds) == 1 else torch.cat([feed.tokens for feed in feeds])
+    x = weights.embed(tokens, [depth for feed in feeds for depth in feed.depths])
     rows = [len(feed.depths) for feed in feeds]
     count, heads = sum(rows), weights.heads
     for number, layer in enumerate(weights.layers):
@@ -349,15 +348,9 @@ def _each(
     feeds: list[_Feed], rows: list[int], attention: Callable[[_Feed, int, Tensor], Tensor], layer: int, heads: Tensor
 ) -> Tensor:
     """One of the attentions for every feed with its own rows of `heads` `(.., H, N, D / H)`; all rows, `(N, D)`."""
-    return _join([attention(feed, layer, part) for feed, part in zip(feeds, _split(heads, rows, -2), strict=True)])
-
-
-def _join(parts: list[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def _split(whole: Tensor, rows: list[int], dim: int) -> Sequence[Tensor]:
-    return (whole,) if len(rows) == 1 else whole.split(rows, dim)
+    if len(feeds) == 1:
+        return attention(feeds[0], layer, heads)
+    return torch.cat([attention(feed, layer, part) for feed, part in zip(feeds, heads.split(rows, -2), strict=True)])
 
 
 def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:

@@ -127,7 +127,7 @@ class BeamStep:
                 labels, ids, [h.states[key] for h in hypotheses], call.memory
             )
             total += self.weights[key] * scores
-        total += torch.tensor([[h.score] for h in hypotheses], device=total.device)
+        total += torch.from_numpy(np.array([[h.score] for h in hypotheses], dtype=np.float32)).to(total.device)
         best = total.view(-1).topk(min(expansion.size, total.numel()))
         self.decoder_forwards += 1
         self.hypothesis_steps += len(hypotheses)
