@@ -14,7 +14,8 @@ check_corpus() {
     local lang dir=${mustc_dir:-${MUSTC}}
     [ "${corpus}" = mustc ] || return 0
     for lang in ${tgt_lang}; do
-        [ -d "${dir}/en-${lang}/data" ] || [ -f "${dir}" ] || compgen -G "${dir}/*en-${lang}.tar.gz" >/dev/null ||
+        [ -d "${dir}/en-${lang}/data" ] || [ -f "${dir}" ] || [[ "${dir%/}" == */en-${lang} && -d "${dir}/data" ]] ||
+            compgen -G "${dir}/*en-${lang}.tar.gz" >/dev/null ||
             die "no MuST-C release at ${dir}/en-${lang}/data: download MUSTC_*_en-${lang}.tar.gz from" \
                 "mt.fbk.eu/must-c (licence: CC BY-NC-ND 4.0) and give it, or the directory that holds it or the" \
                 "unpacked en-${lang}, as --mustc_dir, or use --corpus mini"

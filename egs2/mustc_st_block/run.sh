@@ -20,8 +20,10 @@ backend=
 distill_model=
 hf_repo=
 dry_run=false
+hard_vocab_limit=true
+max_epoch=
 option_names="corpus mustc_dir stage stop_stage tgt_lang block_sizes systems nj ngpu num_nodes decode_nj backend
- distill_model hf_repo dry_run
+ distill_model hf_repo dry_run hard_vocab_limit max_epoch
  speed_perturb_factors audio_format max_duration nbpe_src nbpe_tgt average_last average_around_best asr_init"
 option_names=${option_names//$'\n'/}
 
@@ -40,6 +42,8 @@ help_message="Usage: $0 [--corpus ${corpora// /|}] [options]
   --num_nodes N             nodes of one training, with slurm [${num_nodes}]
   --backend local|slurm     where the steps run: this machine or a cluster [as cmd.sh says]
   --distill_model NAME|DIR  train ST also on translations of the transcripts by this NLLB-type model [none]
+  --max_epoch N             end each training after N epochs, for a dry run with --average_last N [the config's]
+  --hard_vocab_limit true|false  false: where the text is too small for nbpe, as many tokens as it allows [${hard_vocab_limit}]
   --hf_repo OWNER/NAME      stage 15: where on the Hugging Face hub the model goes; without it nothing is uploaded
   --dry_run true|false      stage 15: only say what would go where [${dry_run}]
 Overriding recipe.sh and, for each family of systems, recipe_*.sh in conf/, or in conf/CORPUS/ where there is one:
@@ -66,6 +70,7 @@ need_integer ngpu 0 1000
 need_integer num_nodes 1 1000
 decode_nj=${decode_nj:-${nj}}
 need_integer decode_nj 1 100000
+[ -z "${max_epoch}" ] || need_integer max_epoch 1 100000
 [[ "${tgt_lang}" =~ [^\ ] ]] || die "--tgt_lang is empty: give one or more languages, for example de"
 [[ "${block_sizes}" =~ [^\ ] ]] || die "--block_sizes is empty: give one or more of the sizes in ${conf}/train_st_block*.yaml"
 for block in ${block_sizes}; do
@@ -104,6 +109,7 @@ at_stage() {
 
 on_gpus=(--num-threads "${nj}" --gpu "${ngpu}" --num-nodes "${num_nodes}")
 size=(--nj "${nj}" --ngpu "${ngpu}" --num_nodes "${num_nodes}")
+[ -z "${max_epoch}" ] || size+=(--max_epoch "${max_epoch}")
 train_set=train
 [ -z "${speed_perturb_factors}" ] || train_set=train_sp
 st_train_set=${train_set}
@@ -143,10 +149,10 @@ train_family() (
     if at_stage 5 "token lists of ${pair}, $1"; then
         ${prep_cmd} "logs/train_bpe_src${suffix}.${pair}.log" \
             python local/train_bpe.py --text "dump/${train}/text.lc.rm.${src_lang}" --lang "${src_lang}" \
-            --nbpe "${nbpe_src}" --output_dir "${tokens}/src"
+            --nbpe "${nbpe_src}" --hard_vocab_limit "${hard_vocab_limit}" --output_dir "${tokens}/src"
         ${prep_cmd} "logs/train_bpe_tgt${suffix}.${pair}.log" \
             python local/train_bpe.py --text "dump/${st_train}/text.tc.${lang}" --lang "${lang}" \
-            --nbpe "${nbpe_tgt}" --output_dir "${tokens}/tgt"
+            --nbpe "${nbpe_tgt}" --hard_vocab_limit "${hard_vocab_limit}" --output_dir "${tokens}/tgt"
     fi
     if at_stage 6 "ASR statistics of ${pair}, $1${not_needed}" && [ -n "${asr_init}" ]; then
         ${prep_cmd} --num-threads "${nj}" "logs/asr_stats${suffix}.${pair}.log" \

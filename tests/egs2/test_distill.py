@@ -154,7 +154,7 @@ def test_translations_of_another_model_or_beam_are_not_taken_for_these(dump, nll
 
 @pytest.mark.parametrize(("ends", "reason"), [(True, "is empty"), (False, "has more than twice")])
 def test_without_a_usable_translation_nothing_is_written(dump, tmp_path, ends, reason):
-    with pytest.raises(UserError, match=f"no translation of 6 is usable; that of ted_00001_00001 {reason}"):
+    with pytest.raises(UserError, match=f"no translation of 6 is usable; that of ted_00001-00001 {reason}"):
         run(dump, write_nllb(tmp_path / "nllb", ends=ends))
     assert not dump.with_name("dump_kd").exists()
 
@@ -166,9 +166,9 @@ def test_empty_and_endless_translations_are_listed_and_left_out(dump, tmp_path):
     output.mkdir()
     assert distill.write_distilled(dump, output, fate, "de") == (3, 3)
     assert read_table(output / "left_out") == {
-        "ted_00001_00002": distill.NOT_ENDED,
-        "ted_00001_00003": "is empty",
-        "ted_00001_00004": distill.NOT_ENDED,
+        "ted_00001-00002": distill.NOT_ENDED,
+        "ted_00001-00003": "is empty",
+        "ted_00001-00004": distill.NOT_ENDED,
     }
     assert [text for u, text in read_table(output / "text.tc.de").items() if u.startswith("kd-")] == ["gut"] * 3
 
@@ -185,7 +185,7 @@ def test_a_model_that_cannot_translate_is_one_line(dump, tmp_path):
 def test_ids_cannot_collide(dump, nllb):
     for path in (path for path in dump.iterdir() if path.is_file() and path.name != ".done"):
         path.write_text(path.read_text(encoding="utf-8").replace("ted_00001", "kd-ted_00001"), encoding="utf-8")
-    with pytest.raises(UserError, match="kd-ted_00001_00001 has the prefix of distilled copies"):
+    with pytest.raises(UserError, match="kd-ted_00001-00001 has the prefix of distilled copies"):
         run(dump, nllb)
 
 

@@ -38,8 +38,8 @@ def dump(data, output, *options):
 def test_decoder_and_training_read_exactly_the_samples_of_each_segment(release, prepare, tmp_path, audio_format):
     audio = dump(prepare() / "train.en-de", tmp_path / "dump", "--audio_format", audio_format)
     talk, _ = soundfile.read(release.data("train") / "wav" / "ted_1.wav", dtype="float32")
-    np.testing.assert_array_equal(audio["ted_00001_00001"], talk[4000:28000])
-    np.testing.assert_array_equal(audio["ted_00001_00002"], talk[32000:56000])
+    np.testing.assert_array_equal(audio["ted_00001-00001"], talk[4000:28000])
+    np.testing.assert_array_equal(audio["ted_00001-00002"], talk[32000:56000])
     assert read_table(tmp_path / "dump" / "utt2num_samples") == dict.fromkeys(audio, "24000")
     validate_data_dir.main([str(tmp_path / "dump")])
 
@@ -66,8 +66,8 @@ def test_an_archive_holds_one_talk_and_nothing_else_is_written(release, prepare,
 def test_any_rate_and_channels_become_16_khz_mono(release, prepare, tmp_path, audio_format):
     release.write_wav("train", "ted_1.wav", 4.0, rate=44100, channels=2)
     audio = dump(prepare() / "train.en-de", tmp_path / "dump", "--audio_format", audio_format)
-    assert audio["ted_00001_00002"].shape == (24000,)
-    assert 0.1 < audio["ted_00001_00002"].std() < 0.3
+    assert audio["ted_00001-00002"].shape == (24000,)
+    assert 0.1 < audio["ted_00001-00002"].std() < 0.3
 
 
 def on_a_full_disk(main, *options):
@@ -106,9 +106,9 @@ def test_speed_perturbation_shortens_by_its_factor_and_ids_never_collide(prepare
     audio = dump(data / "train_sp.en-de", tmp_path / "dump")
     assert list(audio) == sorted(audio, key=str.encode)
     lengths = {utterance: len(samples) for utterance, samples in audio.items()}
-    assert lengths["ted_00001_00001"] == 24000
-    assert lengths["sp0.8-ted_00001_00001"] == 30000
-    assert lengths["sp1.25-ted_00001_00001"] == 19200
+    assert lengths["ted_00001-00001"] == 24000
+    assert lengths["sp0.8-ted_00001-00001"] == 30000
+    assert lengths["sp1.25-ted_00001-00001"] == 19200
     assert len(lengths) == 6
     assert set(read_table(data / "train_sp.en-de" / "spk2utt")) == {"ted_00001", "sp0.8-ted_00001", "sp1.25-ted_00001"}
 
@@ -238,7 +238,7 @@ def test_unreadable_audio_is_named(release, prepare, tmp_path):
 def test_audio_that_got_shorter_after_stage_1_is_named_not_cut(release, prepare, tmp_path):
     data = prepare() / "train.en-de"
     release.write_wav("train", "ted_1.wav", 3.0)
-    with pytest.raises(UserError, match=r"ted_00001_00002: 2.0-3.5 s is not in .*ted_1\.wav of 3.000 s"):
+    with pytest.raises(UserError, match=r"ted_00001-00002: 2.0-3.5 s is not in .*ted_1\.wav of 3.000 s"):
         dump(data, tmp_path / "dump")
     assert not (tmp_path / "dump" / "wav.scp").exists()
     assert not list((tmp_path / "dump" / "audio").glob("*"))
@@ -256,7 +256,7 @@ def test_values_that_are_no_numbers_are_named(release, prepare, tmp_path):
     samples = np.zeros(64000, dtype="float32")
     samples[40000] = np.nan
     soundfile.write(release.data("train") / "wav" / "ted_1.wav", samples, 16000, subtype="FLOAT")
-    with pytest.raises(UserError, match=r"ted_00001_00002: .*ted_1\.wav .*holds no numbers"):
+    with pytest.raises(UserError, match=r"ted_00001-00002: .*ted_1\.wav .*holds no numbers"):
         dump(prepare() / "train.en-de", tmp_path / "dump")
 
 
@@ -266,7 +266,7 @@ def test_loud_audio_is_clipped_not_wrapped(release, prepare, tmp_path):
     data = prepare()
     options = ["--data", str(data / "train.en-de"), "--output_dir", str(data / "train_sp.en-de")]
     perturb_speed.main([*options, "--factors", "0.9"])
-    audio = dump(data / "train_sp.en-de", tmp_path / "dump")["sp0.9-ted_00001_00001"]
+    audio = dump(data / "train_sp.en-de", tmp_path / "dump")["sp0.9-ted_00001-00001"]
     assert np.abs(np.diff(audio)).mean() < 0.2  # a wrapped peak would jump from +1 to -1
 
 
@@ -274,7 +274,7 @@ def test_the_validator_looks_at_the_audio(release, prepare):
     dev = prepare() / "dev.en-de"
     validate_data_dir.main([str(dev)])
     release.write_wav("dev", "ted_1.wav", 3.0)
-    with pytest.raises(UserError, match=r"segments: ted_00001_00002 ends at 3.5 s, .*ted_1.wav at 3.000 s"):
+    with pytest.raises(UserError, match=r"segments: ted_00001-00002 ends at 3.5 s, .*ted_1.wav at 3.000 s"):
         validate_data_dir.main([str(dev)])
     (release.data("dev") / "wav" / "ted_1.wav").unlink()
     with pytest.raises(UserError, match=r"wav\.scp: ted_00001: .*ted_1\.wav is missing or unreadable"):
@@ -284,19 +284,20 @@ def test_the_validator_looks_at_the_audio(release, prepare):
 @pytest.mark.parametrize(
     ("name", "table", "message"),
     [
-        ("text.tc.de", {"ted_00001_00001": "eins"}, r"text\.tc\.de: ted_00001_00002 is not in both"),
+        ("text.tc.de", {"ted_00001-00001": "eins"}, r"text\.tc\.de: ted_00001-00002 is not in both"),
         (
             "utt2spk",
-            {"ted_00001_00001": "someone", "ted_00001_00002": "someone"},
+            {"ted_00001-00001": "someone", "ted_00001-00002": "someone"},
             "does not begin with the id of its sp",
         ),
         ("utt2spk", {"a\u00a0b": "a"}, "ids may not hold white space"),
-        ("spk2utt", {"ted_00001": "ted_00001_00001"}, "not the inverse of utt2spk"),
-        ("segments", {"ted_00001_00001": "ted_9 0 1", "ted_00001_00002": "ted_00001 0 1"}, "recording ted_9 not in"),
+        ("utt2spk", {"a-b_1": "a-b", "a_1": "a"}, "utterances do not sort as their speakers, a and a-b"),
+        ("spk2utt", {"ted_00001": "ted_00001-00001"}, "not the inverse of utt2spk"),
+        ("segments", {"ted_00001-00001": "ted_9 0 1", "ted_00001-00002": "ted_00001 0 1"}, "recording ted_9 not in"),
         (
             "segments",
-            {"ted_00001_00001": "ted_00001 1 1"},
-            "segments:1: segment ted_00001_00001 has no positive length",
+            {"ted_00001-00001": "ted_00001 1 1"},
+            "segments:1: segment ted_00001-00001 has no positive length",
         ),
     ],
 )

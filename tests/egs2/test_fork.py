@@ -118,4 +118,4 @@ def test_another_source_language_is_found_by_its_table(release, tmp_path):
     prepare_mustc.main([*options, "--data_dir", str(tmp_path / "data")])
     dump_audio.main(["--data", str(tmp_path / "data" / "dev.fr-de"), "--output_dir", str(tmp_path / "org")])
     filter_length.main(["--dump", str(tmp_path / "org"), "--output_dir", str(tmp_path / "dump"), "--tgt_lang", "de"])
-    assert (tmp_path / "dump" / "text.lc.rm.fr").read_text().startswith("ted_00001_00001 don't panic number 0\n")
+    assert (tmp_path / "dump" / "text.lc.rm.fr").read_text().startswith("ted_00001-00001 don't panic number 0\n")

@@ -52,6 +52,12 @@ def test_stage_1_prepares_from_an_archive(archive, tmp_path):
     assert validate(tmp_path / "data" / "train.en-de") == 2
 
 
+def test_the_unpacked_pair_itself_may_be_given(release, tmp_path):
+    assert find_release(release.root / "en-de", "en-de", tmp_path) == release.root / "en-de" / "data"
+    with pytest.raises(UserError, match=r"no corpus in MuST-C's layout"):
+        find_release(release.root / "en-de", "en-es", tmp_path)
+
+
 def test_an_unpacked_release_goes_before_an_archive(release, archive):
     archive.rename(release.root / archive.name)
     assert find_release(release.root, "en-de", release.root / "downloads") == release.root / "en-de" / "data"

@@ -47,7 +47,7 @@ def test_the_reference_segments_of_talks_are_in_the_order_of_the_audio(release, 
     entries = [release.segment(5, 1, "ted_2.wav"), release.segment(1, 1), release.segment(0, 1, "ted_2.wav")]
     release.write_split("dev", entries, de=["zwei spät", "eins", "zwei früh"])
     talks = prepare() / "dev.en-de_talks"
-    assert list(read_table(talks / "reference_segments")) == ["ted_00001_00001", "ted_00002_00002", "ted_00002_00001"]
+    assert list(read_table(talks / "reference_segments")) == ["ted_00001-00001", "ted_00002-00002", "ted_00002-00001"]
     assert read_table(talks / "text.tc.de")["ted_00002"] == "zwei früh zwei spät"
 
 
@@ -77,8 +77,8 @@ def test_every_pair_and_every_version_of_the_yaml(tmp_path, lang, entry):
 
 def test_texts_are_true_case_target_and_lower_case_source_without_punctuation(prepare):
     train = prepare() / "train.en-de"
-    assert read_table(train / "text.tc.de")["ted_00001_00001"] == "Keine Panik, Nummer 0!"
-    assert read_table(train / "text.lc.rm.en")["ted_00001_00001"] == "don't panic number 0"
+    assert read_table(train / "text.tc.de")["ted_00001-00001"] == "Keine Panik, Nummer 0!"
+    assert read_table(train / "text.lc.rm.en")["ted_00001-00001"] == "don't panic number 0"
 
 
 def test_ids_sort_as_talks_and_segments_do(release, prepare):
@@ -89,10 +89,19 @@ def test_ids_sort_as_talks_and_segments_do(release, prepare):
     train = prepare() / "train.en-de"
     validate(train)
     ids = list(read_table(train / "utt2spk"))
-    assert ids[0] == "ted_00001_00001" and ids[-1] == "ted_00010_00012"
+    assert ids[0] == "ted_00001-00001" and ids[-1] == "ted_00010-00012"
     starts = [segment.start for segment in read_segments(train / "segments").values()]
     assert starts == [float(i) for _ in names for i in range(12)]
     assert list(read_table(train / "spk2utt")) == [talk_id(name) for name in ("ted_1.wav", "ted_2.wav", "ted_10.wav")]
+
+
+def test_talks_whose_names_begin_with_another_sort_as_their_utterances(release, prepare):
+    names = ["a.wav", "a-b.wav", "a.b.wav", "a1.wav", "aB.wav", "a_0.wav", "ab.wav"]
+    for name in names:
+        release.write_wav("train", name, 2.0)
+    release.write_split("train", [release.segment(0, 1, name) for name in names])
+    utt2spk = read_table(prepare() / "train.en-de" / "utt2spk")
+    assert list(utt2spk.values()) == ["a", "a.b", "a00001", "aB", "a_00000", "a_b", "ab"]
 
 
 def test_names_with_blanks_and_other_letters_give_ids_without(release, prepare):
@@ -113,7 +122,7 @@ def test_interleaved_talks_keep_their_own_numbers(release, prepare):
     release.write_split("train", [release.segment(i, 1, f"ted_{1 + i % 2}.wav") for i in range(4)])
     train = prepare() / "train.en-de"
     assert {u: s.start for u, s in read_segments(train / "segments").items()} == {
-        "ted_00001_00001": 0, "ted_00001_00002": 2, "ted_00002_00001": 1, "ted_00002_00002": 3
+        "ted_00001-00001": 0, "ted_00001-00002": 2, "ted_00002-00001": 1, "ted_00002-00002": 3
     }  # fmt: skip
 
 
@@ -148,8 +157,8 @@ def test_a_text_that_is_empty_stays_with_its_segment_and_is_reported(release, pr
     entries = [release.segment(0, 1), release.segment(1, 1)]
     release.write_split("tst-COMMON", entries, de=["\u3000", "zwei"])
     tst = prepare() / "tst-COMMON.en-de"
-    assert read_table(tst / "text.tc.de", allow_empty=True) == {"ted_00001_00001": "", "ted_00001_00002": "zwei"}
-    assert report(tst, "kept") == [("tst-COMMON/txt/tst-COMMON.de", 1, "ted_00001_00001", "empty text", "")]
+    assert read_table(tst / "text.tc.de", allow_empty=True) == {"ted_00001-00001": "", "ted_00001-00002": "zwei"}
+    assert report(tst, "kept") == [("tst-COMMON/txt/tst-COMMON.de", 1, "ted_00001-00001", "empty text", "")]
     assert read_table(tst.with_name("tst-COMMON.en-de_talks") / "text.tc.de") == {"ted_00001": "zwei"}
 
 
@@ -191,9 +200,9 @@ def test_a_bad_segment_is_dropped_and_listed_in_train_and_an_error_elsewhere(
     entries = [release.segment(0, 1), release.segment(offset, duration), release.segment(2, 1)]
     release.write_split("train", entries)
     train = prepare() / "train.en-de"
-    assert list(read_table(train / "utt2spk")) == ["ted_00001_00001", "ted_00001_00003"]
+    assert list(read_table(train / "utt2spk")) == ["ted_00001-00001", "ted_00001-00003"]
     ((file, line, utterance, why, _),) = report(train, "dropped")
-    assert (file, line, utterance, why) == ("train/txt/train.yaml", 2, "ted_00001_00002", reason)
+    assert (file, line, utterance, why) == ("train/txt/train.yaml", 2, "ted_00001-00002", reason)
     said = capsys.readouterr().out
     assert "kept 2 of 3 segments" in said and f"dropped: 1 {reason} (listed in report.tsv)" in said
     for split in ("dev", "tst-COMMON", "tst-HE"):
@@ -205,7 +214,7 @@ def test_a_bad_segment_is_dropped_and_listed_in_train_and_an_error_elsewhere(
 
 def test_a_missing_wav_is_a_bad_segment(release, prepare):
     release.write_split("train", [release.segment(0, 1), release.segment(0, 1, "ted_404.wav")])
-    assert report(prepare() / "train.en-de", "dropped")[0][2:4] == ("ted_00404_00001", "wav missing or unreadable")
+    assert report(prepare() / "train.en-de", "dropped")[0][2:4] == ("ted_00404-00001", "wav missing or unreadable")
     release.write_split("dev", [release.segment(0, 1, "ted_404.wav")])
     with pytest.raises(UserError, match=r"entry 1 \(ted_404\.wav\): wav missing or unreadable; a test or dev"):
         prepare()
@@ -312,7 +321,7 @@ def test_a_wav_with_a_broken_header_is_bad_in_train_and_an_error_elsewhere(relea
     release.write_split("train", [release.segment(0, 1), release.segment(0, 1, "ted_2.wav")])
     (release.data("train") / "wav" / "ted_1.wav").write_bytes(content)
     train = prepare() / "train.en-de"
-    assert list(read_table(train / "utt2spk")) == ["ted_00002_00001"]
+    assert list(read_table(train / "utt2spk")) == ["ted_00002-00001"]
     assert list(read_table(train / "wav.scp")) == ["ted_00002"]
     (release.data("dev") / "wav" / "ted_1.wav").write_bytes(content)
     with pytest.raises(UserError, match=r"dev\.yaml: entry 1 \(ted_1\.wav\)"):

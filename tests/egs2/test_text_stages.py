@@ -63,7 +63,7 @@ def test_the_length_filter_keeps_what_training_can_use(release, prepare, tmp_pat
     said = capsys.readouterr().out
     assert "kept 1 of 4 utterances; 1 without text, 1 shorter than 0.1 s, 1 longer than 30 s" in said
     assert validate(tmp_path / "dump") == 1
-    assert list(read_table(tmp_path / "dump" / "wav.scp")) == ["ted_00001_00002"]
+    assert list(read_table(tmp_path / "dump" / "wav.scp")) == ["ted_00001-00002"]
     with pytest.raises(UserError, match="no utterance of 50"):
         filter_length.main([*options, "--min_s", "50", "--max_s", "60"])
     with pytest.raises(UserError, match=r"needs text\.tc\.fr"):

@@ -24,6 +24,12 @@ def training(tmp_path):
     return result
 
 
+def test_the_number_of_epochs_can_be_changed_and_is_part_of_the_settings(training):
+    changed = Training(training.config, training.directory, training.step, {"max_epoch": 1})
+    assert changed.settings["max_epoch"] == 1 and training.settings["max_epoch"] == 3
+    assert changed.options[2:4] == ["--max_epoch", "1"] and "--max_epoch" not in training.options
+
+
 def save_epoch(training, number):
     """As ESPnet does after an epoch: the checkpoint, then the epoch's file."""
     model = {"weight": torch.full((100,), float(number))}

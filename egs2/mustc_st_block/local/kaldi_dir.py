@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from espnet_ext.errors import UserError
@@ -77,7 +78,8 @@ def validate(directory: Path) -> int:
     """Check a data directory and return its number of utterances.
 
     Raises UserError when a table is missing, empty, unsorted, or does not hold the same keys as utt2spk, when an id
-    holds white space or does not begin with its speaker (Kaldi's tools need both), when a segment's recording is
+    holds white space or does not begin with its speaker, when utterances do not sort as their speakers do (Kaldi's
+    tools need all of this), when a segment's recording is
     unknown, or when spk2utt is not the inverse of utt2spk.
     """
     if not (directory / "utt2spk").is_file():
@@ -90,6 +92,10 @@ def validate(directory: Path) -> int:
             raise UserError(f"{directory}/utt2spk: {utterance!r} {speaker!r}: ids may not hold white space")
         if not utterance.startswith(speaker):
             raise UserError(f"{directory}/utt2spk: {utterance} does not begin with the id of its speaker, {speaker}")
+    speakers = list(utt2spk.values())
+    for speaker, following in pairwise(speakers):
+        if speaker.encode() > following.encode():
+            raise UserError(f"{directory}/utt2spk: utterances do not sort as their speakers, {following} and {speaker}")
     recordings = read_table(directory / "wav.scp")
     tables: dict[str, Mapping[str, object]] = {"utt2spk": utt2spk, **read_texts(directory)}
     if (directory / "segments").is_file():

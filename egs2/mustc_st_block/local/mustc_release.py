@@ -21,10 +21,13 @@ BLOCK = 1 << 20
 def find_release(mustc_dir: Path, pair: str, unpack_dir: Path) -> Path:
     """`PAIR/data` (en-de/data) in `mustc_dir`, or in its archive, which is unpacked below `unpack_dir`.
 
-    `mustc_dir` may be the archive itself. Raises UserError when there is no release, or more than one archive of it.
+    `mustc_dir` may be the archive, or `PAIR`, itself. Raises UserError when there is no release, or more than one
+    archive of it.
     """
     if (mustc_dir / pair / "data").is_dir():
         return mustc_dir / pair / "data"
+    if mustc_dir.name == pair and (mustc_dir / "data").is_dir():
+        return mustc_dir / "data"
     archives = [mustc_dir] if mustc_dir.is_file() else sorted(mustc_dir.glob(f"*{pair}{SUFFIX}"))
     if not archives:
         raise UserError(

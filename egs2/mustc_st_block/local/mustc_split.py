@@ -44,9 +44,13 @@ class Split:
 
 
 def talk_id(wav: str) -> str:
-    """`ted_7.wav` to `ted_00007`: zero-padded, so that talks and their utterances sort alike in C order."""
+    """`ted_7.wav` to `ted_00007`: zero-padded, for the order of their numbers.
+
+    It holds no `-`. That sorts before all that it may hold, so that with `-` behind it utterances sort as their talks
+    do, as Kaldi needs it, even where one id begins with another.
+    """
     stem = re.sub(r"[0-9]+", lambda match: match[0].zfill(5), Path(wav).stem)
-    return re.sub(r"[^\w.-]", "_", stem)
+    return re.sub(r"[^\w.]", "_", stem)
 
 
 def read_entries(path: Path) -> list:
@@ -174,7 +178,7 @@ class _Reader:
         wav, offset, duration = parse_entry(entry, where)
         talk, recording = self.recording(wav, where)
         self.count[talk] = self.count.get(talk, 0) + 1
-        utterance = f"{talk}_{self.count[talk]:05d}"
+        utterance = f"{talk}-{self.count[talk]:05d}"
         try:
             start, end = fit_segment(offset, duration, recording)
             if self.split == "train":

@@ -122,7 +122,9 @@ def write_directories(splits: dict[str, Split], data_dir: Path, src: str, tgt: s
 def get_parser() -> ArgumentParser:
     """Options of the command."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--mustc_dir", type=Path, required=True, help="holds SRC-TGT/data or MUSTC_*_SRC-TGT.tar.gz")
+    parser.add_argument(
+        "--mustc_dir", type=Path, required=True, help="holds SRC-TGT/data or MUSTC_*_SRC-TGT.tar.gz, or is one"
+    )
     parser.add_argument("--src_lang", default="en", help="source language")
     parser.add_argument("--tgt_lang", required=True, help="target language, for example de")
     parser.add_argument("--data_dir", type=Path, default=Path("data"), help="where the data directories go")

@@ -8,7 +8,7 @@ import time
 import uuid
 import zipfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -28,16 +28,26 @@ INIT_PREFIX = "init_param: "
 
 @dataclass
 class Training:
-    """One model: its configuration, its directory, the mark of its being done, the configuration's content."""
+    """One model: its configuration, its directory, the mark of its being done, the configuration's content.
+
+    `changes` go before the configuration.
+    """
 
     config: Path
     directory: Path
     step: Step
+    changes: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def settings(self) -> dict:
-        """The configuration's content."""
-        return yaml.safe_load("\n".join(read_lines(self.config)))
+        """The configuration's content, with the changes."""
+        return yaml.safe_load("\n".join(read_lines(self.config))) | self.changes
+
+    @property
+    def options(self) -> list[str]:
+        """ESPnet's options that make this training of this configuration."""
+        changes = [word for key, value in self.changes.items() for word in (f"--{key}", str(value))]
+        return ["--config", str(self.config), *changes, "--output_dir", str(self.directory)]
 
     @property
     def name(self) -> str:
@@ -162,6 +172,7 @@ def get_parser() -> ArgumentParser:
     parser.add_argument("--stats_dir", type=Path, required=True, help="what collect_stats.py has written")
     parser.add_argument("--model", type=Path, nargs=2, action="append", required=True, metavar=("CONFIG", "DIR"))
     parser.add_argument("--init_param", nargs="+", default=[], help="FILE:SRC:DST[:EXCLUDE] ..., ESPnet's syntax")
+    parser.add_argument("--max_epoch", type=int, help="end after this many epochs [the configuration's]")
     parser.add_argument("--nj", type=int, default=1, help="CPU cores for all models together")
     parser.add_argument("--ngpu", type=int, default=0, help="GPUs of one model, on each node; 0 trains on the CPU")
     parser.add_argument("--num_nodes", type=int, default=1, help="nodes of one model, those of this Slurm job")
@@ -178,10 +189,11 @@ def plan(args: object, data: TrainData) -> list[Training]:
         if not source.is_file():
             raise UserError(f"{source}: no such model to initialise from; run stage 7")
     inputs += sources
+    changes = {} if args.max_epoch is None else {"max_epoch": args.max_epoch}
     result = []
     for config, directory in args.model:
-        settings = {"task": data.task, "init_param": args.init_param}
-        training = Training(config, directory, Step(directory / ".done", settings, [config, *inputs]))
+        settings = {"task": data.task, "init_param": args.init_param, **changes}
+        training = Training(config, directory, Step(directory / ".done", settings, [config, *inputs]), changes)
         if not training.step.is_done(directory):
             result.append(training)
     return result
@@ -263,7 +275,7 @@ def main(argv: list[str] | None = None) -> None:
         for training in trainings:
             locks.enter_context(locked(training.directory))
             prepare_directory(training)
-            own = ["--config", str(training.config), "--output_dir", str(training.directory), *options]
+            own = [*training.options, *options]
             own += gpu_options(training.settings, args.ngpu, args.num_nodes)
             work = partial(train, args.task, own, args.init_param, training.directory, args.num_nodes)
             jobs[Job(training.name, work, training.directory / "log" / "train.log")] = training
