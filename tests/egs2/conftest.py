@@ -106,25 +106,29 @@ def prepare(release, tmp_path):
     return run
 
 
-@pytest.fixture
-def dumped(release, prepare, tmp_path):
-    """A working directory of 24 utterances of noise up to the token lists: `dump/`, `tokens/`."""
+def dump_for_training(data: Path, root: Path, nbpe: int = 30) -> None:
+    """`dump/` and `tokens/` below `root` of prepared train and dev sets."""
     import dump_audio
     import filter_length
     import train_bpe
 
+    for name in ("train.en-de", "dev.en-de"):
+        dump_audio.main(["--data", str(data / name), "--output_dir", str(root / "org" / name)])
+        options = ["--dump", str(root / "org" / name), "--output_dir", str(root / "dump" / name)]
+        filter_length.main([*options, "--tgt_lang", "de"])
+    for side, lang, name in (("src", "en", "text.lc.rm.en"), ("tgt", "de", "text.tc.de")):
+        options = ["--text", str(root / "dump" / "train.en-de" / name), "--lang", lang]
+        options += ["--nbpe", str(nbpe), "--hard_vocab_limit", "false"]
+        train_bpe.main([*options, "--output_dir", str(root / "tokens" / side)])
+
+
+@pytest.fixture
+def dumped(release, prepare, tmp_path):
+    """A working directory of 24 utterances of noise up to the token lists: `dump/`, `tokens/`."""
     for split in release.SPLITS:
         release.write_wav(split, "ted_1.wav", 26.0)
         release.write_split(split, [release.segment(i, 1.0 + i % 3 / 4) for i in range(24)])
-    data = prepare()
-    for name in ("train.en-de", "dev.en-de"):
-        dump_audio.main(["--data", str(data / name), "--output_dir", str(tmp_path / "org" / name)])
-        options = ["--dump", str(tmp_path / "org" / name), "--output_dir", str(tmp_path / "dump" / name)]
-        filter_length.main([*options, "--tgt_lang", "de"])
-    for side, lang, name in (("src", "en", "text.lc.rm.en"), ("tgt", "de", "text.tc.de")):
-        text = str(tmp_path / "dump" / "train.en-de" / name)
-        options = ["--text", text, "--lang", lang, "--nbpe", "30", "--hard_vocab_limit", "false"]
-        train_bpe.main([*options, "--output_dir", str(tmp_path / "tokens" / side)])
+    dump_for_training(prepare(), tmp_path)
     return tmp_path
 
 

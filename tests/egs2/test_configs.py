@@ -1,13 +1,15 @@
 """The training configurations: what they hold, and that models of their full size train."""
 
 import inspect
+import json
 import subprocess
 import sys
 
+import average_asr
 import pytest
 import torch
 import yaml
-from conftest import RECIPE
+from conftest import RECIPE, dump_for_training
 
 CONFS = {"mustc": RECIPE / "conf", "mini": RECIPE / "conf" / "mini"}
 FAMILIES = {"block": ("block20", "block32", "block40"), "offline": ("offline",)}
@@ -85,9 +87,38 @@ def test_the_papers_models():
     assert offline["batch_bins"] * offline["accum_grad"] == 4 * 40000 * 2 * 160
 
 
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("block", "4000 4000 10  encoder:encoder 0.9 1.0 1.1"),
+        ("offline", "5000 8000  7  0.9 1.0 1.1"),
+    ],
+)
+def test_the_papers_settings_of_the_recipe(family, settings):
+    """Paper 1, section 4; StreamAtt, section 4 and appendix C."""
+    names = "nbpe_src nbpe_tgt average_last average_around_best asr_init speed_perturb_factors"
+    shown = " ".join(f"${{{name}:-}}" for name in names.split())
+    script = f'. ./recipe.sh; . ./recipe_{family}.sh; echo "{shown}"'
+    done = subprocess.run(["bash", "-euc", script], cwd=CONFS["mustc"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{settings}\n"
+
+
+@pytest.fixture
+def dumped(tmp_path):
+    """A minute or two of the mini corpus, in the place of noise."""
+    import make_mini_corpus
+    import prepare_mustc
+
+    make_mini_corpus.main(["--output_dir", str(tmp_path / "mini"), "--hours", "0.03", "--test_talks", "1"])
+    options = ["--mustc_dir", str(tmp_path / "mini"), "--tgt_lang", "de", "--data_dir", str(tmp_path / "data")]
+    prepare_mustc.main(options)
+    dump_for_training(tmp_path / "data", tmp_path, nbpe=100)
+    return tmp_path
+
+
 @pytest.fixture
 def dry_run(dumped, start):
-    """Trains full-size models of a family for two updates; gives the directories of the ST models."""
+    """Trains full-size models of a family for two updates; gives the directories of the ASR and the ST models."""
 
     def finish(program, task, *options):
         output, _ = (process := start(program, task, *options)).communicate()
@@ -115,7 +146,7 @@ def dry_run(dumped, start):
         init = ("--init_param", "exp/asr/1epoch.pth:encoder:encoder")
         output = finish("train_models.py", "st", "--stats_dir", "stats_st", *sum(models, ()), *init)
         assert output.count(" tensors loaded, 0 skipped, 0 missing") == len(models)
-        return [dumped / directory for _, _, directory in models]
+        return dumped / "exp" / "asr", [dumped / directory for _, _, directory in models]
 
     return run
 
@@ -128,7 +159,10 @@ def test_full_size_models_train_and_translate(dry_run, dumped, family, vocabular
     """The Conformer has about 115 million parameters in the paper, whose subsampling is smaller."""
     key = (dumped / "dump" / "dev.en-de" / "wav.scp").read_text(encoding="utf-8").split()[0]
     (dumped / "keys").write_text(f"{key}\n", encoding="utf-8")
-    for model in dry_run(family, *vocabularies):
+    asr, models = dry_run(family, *vocabularies)
+    average_asr.main(["--model_dir", str(asr), "--last", "1", "--dump", str(dumped / "dump" / "dev.en-de")])
+    assert json.loads((asr / "dev_wer.json").read_text(encoding="utf-8"))["WER"] > 0
+    for model in models:
         weights = torch.load(model / "1epoch.pth", weights_only=True)
         assert round(sum(tensor.numel() for tensor in weights.values()) / 1e6) == millions
         options = ["--st_train_config", f"{model}/config.yaml", "--st_model_file", f"{model}/1epoch.pth"]
