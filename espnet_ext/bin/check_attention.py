@@ -31,6 +31,7 @@ from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
 from espnet_ext.evaluation.attention import measure, recommend
 from espnet_ext.files import atomic_write, read_table
+from espnet_ext.lock import locked
 from espnet_ext.model import SpeechModel
 from espnet_ext.model.packed import ATTENTION_FILE
 from espnet_ext.progress import progress
@@ -81,10 +82,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     set_up_logging()
     with named_model(args):
-        check(args)
+        output = Path(args.st_model_file).with_name(ATTENTION_FILE)
+        with locked(output):
+            check(args, output)
 
 
-def check(args: argparse.Namespace) -> None:
+def check(args: argparse.Namespace, output: Path) -> None:
     """Measure with parsed options, inside `named_model`."""
     recordings = select_recordings(args.wav_scp, args.segments, args.key_file)[: args.utterances]
     texts = read_table(args.text)
@@ -121,7 +124,7 @@ def check(args: argparse.Namespace) -> None:
             "train on segments of several sentences",
             report["p_eos"],
         )
-    with atomic_write(Path(args.st_model_file).with_name(ATTENTION_FILE)) as stream:
+    with atomic_write(output) as stream:
         json.dump(report, stream, indent=1)
     print(json.dumps(report))
 

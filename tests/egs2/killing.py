@@ -90,6 +90,8 @@ def _content(path: Path) -> bytes:
     if path.name == "instances.log":
         records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         return repr([(record["utt_id"], record["prediction"], record["delays"]) for record in records]).encode()
+    if path.name == "translations.jsonl":
+        return b"".join(sorted(path.read_bytes().splitlines()))
     if path.name in ("scores.json", "stats.json"):
         record = json.loads(path.read_text(encoding="utf-8"))
         return repr([(key, record.get(key)) for key in ("BLEU", "LAAL", "decoder_forwards", "system")]).encode()

@@ -17,6 +17,8 @@ from espnet_ext.errors import UserError
 from espnet_ext.files import read_table
 from espnet_ext.lock import locked
 
+ALONE = ("--batch_size", "1")
+
 
 def write_nllb(directory, languages=("eng_Latn", "deu_Latn"), ends=None):
     """A model of random weights whose tokenizer spells; `ends` makes it end at once (True) or never."""
@@ -107,7 +109,7 @@ def test_the_translation_is_transformers_own(dump, nllb):
 
 
 def test_it_goes_on_where_it_was_killed(dump, nllb, capfd):
-    run(dump, nllb)
+    run(dump, nllb, *ALONE)
     whole = {path.name: path.read_bytes() for path in dump.with_name("dump_kd").glob("text.*")}
     (work,) = (path for path in dump.with_name("distill").iterdir() if path.is_dir())
     lines = (work / "translations.jsonl").read_bytes().split(b"\n")
@@ -116,32 +118,32 @@ def test_it_goes_on_where_it_was_killed(dump, nllb, capfd):
     (work / "part.0.jsonl").write_bytes(lines[0] + b"\n" + lines[1] + b"\n" + lines[2][:8])
     shutil.rmtree(dump.with_name("dump_kd"))
     capfd.readouterr()
-    output = run(dump, nllb, "--nj", "3")
+    output = run(dump, nllb, *ALONE, "--nj", "3")
     assert "2/5 sentences are translated" in capfd.readouterr().out
     assert {path.name: path.read_bytes() for path in output.glob("text.*")} == whole
 
 
 def test_shards_share_the_sentences_and_a_last_call_writes(dump, nllb, capfd):
-    run(dump, nllb)
+    run(dump, nllb, *ALONE)
     whole = {path.name: path.read_bytes() for path in dump.with_name("dump_kd").glob("text.*")}
     shutil.rmtree(dump.with_name("dump_kd"))
     shutil.rmtree(dump.with_name("distill"))
     capfd.readouterr()
-    run(dump, nllb, "--shard", "2/2")
+    run(dump, nllb, *ALONE, "--shard", "2/2")
     assert "shard 2 of 2: 2 sentences to translate" in capfd.readouterr().out
     assert not dump.with_name("dump_kd").exists()
     (part,) = dump.with_name("distill").glob("*/part.*.jsonl")
     part.write_bytes(part.read_bytes()[:-8])  # killed in its last line
-    run(dump, nllb, "--shard", "2/2")
+    run(dump, nllb, *ALONE, "--shard", "2/2")
     assert "shard 2 of 2: 1 sentences to translate" in capfd.readouterr().out
     with locked(part), pytest.raises(UserError, match="another run is at work on it"):
-        run(dump, nllb)
-    run(dump, nllb, "--shard", "1/2")
-    output = run(dump, nllb)
+        run(dump, nllb, *ALONE)
+    run(dump, nllb, *ALONE, "--shard", "1/2")
+    output = run(dump, nllb, *ALONE)
     assert "sentences are translated" not in capfd.readouterr().out
     assert {path.name: path.read_bytes() for path in output.glob("text.*")} == whole
     with pytest.raises(SystemExit):
-        run(dump, nllb, "--shard", "3/2")
+        run(dump, nllb, *ALONE, "--shard", "3/2")
     assert "'3/2' is not I/N with I from 1 to N" in capfd.readouterr().err
 
 

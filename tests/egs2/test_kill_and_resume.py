@@ -3,6 +3,7 @@ undisturbed run."""
 
 import os
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import average_st
 import collect_stats
 import decode_grid
 import decode_shard
+import distill
 import dump_audio
 import filter_length
 import pack_models
@@ -23,9 +25,10 @@ import train_models
 import yaml
 from conftest import RECIPE, Release
 from killing import contents, file_size_limit, fork, kill_at
+from test_distill import write_nllb
 
 import espnet_ext.cli
-from espnet_ext.bin import report_simul
+from espnet_ext.bin import check_attention, report_simul
 from espnet_ext.log.instances import InstanceWriter
 
 EPOCHS = 2
@@ -44,8 +47,8 @@ def collect(task: str) -> list[str]:
     return ["--task", task, *DATA, "--config", f"{task}.yaml", "--output_dir", f"exp/{task}_stats", "--nj", "2"]
 
 
-def train(task: str, model: str) -> list[str]:
-    return ["--task", task, *DATA, "--stats_dir", f"exp/{task}_stats", "--model", f"{task}.yaml", model]
+def train(task: str, model: str, config: str) -> list[str]:
+    return ["--task", task, *DATA, "--stats_dir", f"exp/{task}_stats", "--model", config, model]
 
 
 # program, its options, what it writes (patterns)
@@ -62,8 +65,35 @@ STAGES: list[tuple[Callable, list[str], list[str]]] = [
     (filter_length.main, ["--dump", "org/dev", "--output_dir", "dump/dev", "--tgt_lang", "de"], ["dump/dev"]),
     (train_bpe.main, bpe("src", "text.lc.rm.en", "en"), ["tokens/src"]),
     (train_bpe.main, bpe("tgt", "text.tc.de", "de"), ["tokens/tgt"]),
+    (
+        prepare_mustc.main,
+        ["--mustc_dir", "archive", "--tgt_lang", "de", "--data_dir", "data_2", "--unpack_dir", "downloads"],
+        ["data_2", "downloads"],
+    ),
+    (
+        distill.main,
+        [
+            "--dump",
+            "dump/train",
+            "--output_dir",
+            "dump/train_kd",
+            "--work_dir",
+            "exp/distill",
+            "--model",
+            "nllb",
+            "--tgt_lang",
+            "de",
+            "--batch_size",
+            "1",
+            "--nj",
+            "2",
+            "--beam_size",
+            "2",
+        ],
+        ["dump/train_kd", "exp/distill"],
+    ),
     (collect_stats.main, collect("asr"), ["exp/asr_stats"]),
-    (train_models.main, train("asr", "exp/asr.en-de"), ["exp/asr.en-de"]),
+    (train_models.main, train("asr", "exp/asr.en-de", "asr.yaml"), ["exp/asr.en-de"]),
     (
         average_asr.main,
         ["--model_dir", "exp/asr.en-de", "--last", str(EPOCHS), "--dump", "dump/dev"],
@@ -72,7 +102,7 @@ STAGES: list[tuple[Callable, list[str], list[str]]] = [
     (collect_stats.main, collect("st"), ["exp/st_stats"]),
     (
         train_models.main,
-        [*train("st", "exp/st_block8.en-de"), "--init_param", "exp/asr.en-de/model.pth:encoder:encoder"],
+        [*train("st", "exp/st_block8.en-de", "st.yaml"), "--init_param", "exp/asr.en-de/model.pth:encoder:encoder"],
         ["exp/st_block8.en-de"],
     ),
     (
@@ -80,13 +110,35 @@ STAGES: list[tuple[Callable, list[str], list[str]]] = [
         ["--model_dirs", "exp/st_block8.en-de", "--last", str(EPOCHS), "--dump", "dump/dev", "--tgt_lang", "de"],
         [f"exp/st_block8.en-de/{name}" for name in ("model.pth", "average.json", ".average.done", "log/bleu*")],
     ),
+    (train_models.main, train("st", "exp/st_offline.en-de", "st_offline.yaml"), ["exp/st_offline.en-de"]),
+    (
+        average_st.main,
+        ["--model_dirs", "exp/st_offline.en-de", "--around_best", "1", "--dump", "dump/dev", "--tgt_lang", "de"],
+        [f"exp/st_offline.en-de/{name}" for name in ("model.pth", "average.json", ".average.done", "log/bleu*")],
+    ),
+    (
+        check_attention.main,
+        [
+            "--st_train_config",
+            "exp/st_block8.en-de/config.yaml",
+            "--st_model_file",
+            "exp/st_block8.en-de/model.pth",
+            "--wav_scp",
+            "data/dev.en-de/wav.scp",
+            "--segments",
+            "data/dev.en-de/segments",
+            "--text",
+            "data/dev.en-de/text.tc.de",
+        ],
+        ["exp/st_block8.en-de/attention.json"],
+    ),
     (decode_grid.main, [*GRID, "--cmd", str(RECIPE / "utils" / "run.py")], ["exp/decode"]),
     (score_grid.main, GRID, ["exp/decode/*/*/*/score"]),
     (report_simul.main, ["--exp_dir", "exp", "--output_dir", "exp/report", "--test_set", "dev"], ["exp/report"]),
     (pack_models.main, ["--model_dirs", "exp/st_block8.en-de", "--corpus", "tiny"], ["exp/packed"]),
 ]
-DATA_STAGES = (0, 1, 2, 4, 6)  # one of each program
-MODEL_STAGES = range(8, len(STAGES))
+DATA_STAGES = (0, 1, 2, 4, 6, 8)  # one of each program, and the preparation from an archive
+MODEL_STAGES = range(9, len(STAGES))
 SLOW_EVENTS = {report_simul.main: (3, 15), collect_stats.main: (3, 15, 31), average_st.main: (7, 15)}
 SIZES = {train_models.main: (100, 20_000), decode_grid.main: (100, 3_000)}  # the checkpoint; a line of the log
 
@@ -101,11 +153,16 @@ def recipe(tmp_path_factory):
         release.write_wav(split, "ted_2.wav", 5.0)
         entries = [release.segment(i / 2, 0.8 + i % 3 / 4, f"ted_{1 + i % 2}.wav") for i in range(6)]
         release.write_split(split, entries)
-    for task, name in (("asr", "train_asr_block"), ("st", "train_st_block40")):
-        config = yaml.safe_load((RECIPE / "conf" / "mini" / f"{name}.yaml").read_text(encoding="utf-8"))
+    (root / "archive").mkdir()
+    with tarfile.open(root / "archive" / "MUSTC_v1.0_en-de.tar.gz", "w:gz") as archive:
+        archive.add(root / "mustc", ".")
+    write_nllb(root / "nllb")
+    for task, name in (("asr", "asr_block"), ("st", "st_block40"), ("st_offline", "st_offline")):
+        config = yaml.safe_load((RECIPE / "conf" / "mini" / f"train_{name}.yaml").read_text(encoding="utf-8"))
         config |= {"max_epoch": EPOCHS, "keep_nbest_models": EPOCHS, "batch_bins": 20000, "freeze_param": []}
         config["encoder_conf"] |= {"output_size": 8, "linear_units": 8, "num_blocks": 1}
-        config["encoder_conf"] |= {"block_size": 8, "hop_size": 4, "look_ahead": 2}
+        if "block" in name:
+            config["encoder_conf"] |= {"block_size": 8, "hop_size": 4, "look_ahead": 2}
         config["decoder_conf"] |= {"linear_units": 8, "num_blocks": 1}
         (root / f"{task}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     grid = [

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -134,12 +134,11 @@ def translate(model: object, tokenizer: object, batch: list[str], code: str, bea
         yield " ".join(tokenizer.decode(tokens, skip_special_tokens=True).split()) if ended else None
 
 
-def translate_all(sentences: list[str], part: Path, device: str, size: int, model: object, call: Callable) -> None:
+def translate_all(batches: list[list[str]], part: Path, device: str, model: object, call: Callable) -> None:
     """Translate batch by batch, a line a sentence, and print how many a batch had; runs in a process of its own."""
     model.to(device)
     with open(part, "a", encoding="utf-8") as stream:
-        for begin in range(0, len(sentences), size):
-            batch = sentences[begin : begin + size]
+        for batch in batches:
             stream.writelines(
                 json.dumps(pair, ensure_ascii=False) + "\n" for pair in zip(batch, call(batch), strict=True)
             )
@@ -154,19 +153,29 @@ def complete_shard(translations: Translations, sentences: list[str], codes: tupl
     with locked(part):
         translations.write(part, translations.read(part))
         found = translations.read(translations.whole, *translations.parts())
-        waiting = [s for s in in_order(sentences)[number - 1 :: count] if s not in found]
-        say(f"{translations.directory}: shard {number} of {count}: {len(waiting)} sentences to translate")
+        waiting = unfinished(in_batches(sentences, args.batch_size)[number - 1 :: count], found)
+        say(f"{translations.directory}: shard {number} of {count}: {sum(map(len, waiting))} sentences to translate")
         if not waiting:
             return
         limit_threads(args.nj)
         model, tokenizer = load(args.model, *codes, "float16" if args.ngpu else "float32")
         call = partial(translate, model, tokenizer, code=codes[1], beam_size=args.beam_size)
-        translate_all(waiting, part, "cuda" if args.ngpu else "cpu", args.batch_size, model, call)
+        translate_all(waiting, part, "cuda" if args.ngpu else "cpu", model, call)
 
 
-def in_order(sentences: Iterable[str]) -> list[str]:
-    """The longest first, so that what is translated at once is of one length."""
-    return sorted(sentences, key=lambda s: (-len(s), s))
+def in_batches(sentences: Iterable[str], size: int) -> list[list[str]]:
+    """What is translated at once: of one length, the longest first.
+
+    The batches do not depend on what is finished, so that a translation, whose last digits depend on its batch, is the
+    same after a kill and by any number of jobs.
+    """
+    ordered = sorted(sentences, key=lambda s: (-len(s), s))
+    return [ordered[begin : begin + size] for begin in range(0, len(ordered), size)]
+
+
+def unfinished(batches: Iterable[list[str]], found: Mapping[str, str | None]) -> list[list[str]]:
+    """The batches of which a sentence is missing."""
+    return [batch for batch in batches if not all(sentence in found for sentence in batch)]
 
 
 def complete(
@@ -174,23 +183,21 @@ def complete(
 ) -> dict[str, str | None]:
     """Translate the sentences that are not translated yet, over the jobs; returns all translations."""
     found = translations.gather()
-    waiting = in_order(s for s in sentences if s not in found)
+    waiting = unfinished(in_batches(sentences, args.batch_size), found)
     if not waiting:
         return found
-    done = len(sentences) - len(waiting)
+    done = len(sentences) - sum(map(len, waiting))
     say(f"{translations.directory}: {done}/{len(sentences)} sentences are translated")
     jobs = min(args.ngpu or args.nj, len(waiting))
     if jobs < (args.ngpu or args.nj):
-        say(f"{len(waiting)} sentences, so {jobs} jobs instead of {args.ngpu or args.nj}")
+        say(f"{len(waiting)} batches of sentences, so {jobs} jobs instead of {args.ngpu or args.nj}")
     limit_threads(args.nj // jobs)
     model, tokenizer = load(args.model, source_code, code, "float16" if args.ngpu else "float32")
     call = partial(translate, model, tokenizer, code=code, beam_size=args.beam_size)
     work = []
     for job in range(jobs):
         device = f"cuda:{job}" if args.ngpu else "cpu"
-        run_job = partial(
-            translate_all, waiting[job::jobs], translations.part(job), device, args.batch_size, model, call
-        )
+        run_job = partial(translate_all, waiting[job::jobs], translations.part(job), device, model, call)
         work.append(Job(f"distillation job {job + 1}", run_job, translations.directory / "log" / f"{job + 1}.log"))
     shown = done
 

@@ -106,7 +106,11 @@ def _write(content: IO[bytes], size: int, path: Path) -> None:
     if path.exists() and path.stat().st_size == size:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    with open(temporary, "wb") as stream:
-        shutil.copyfileobj(content, stream, BLOCK)
+    temporary = path.with_name(f".{path.name}.tmp")  # of one name, so that a killed run's is overwritten
+    try:
+        with open(temporary, "wb") as stream:
+            shutil.copyfileobj(content, stream, BLOCK)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     temporary.rename(path)
