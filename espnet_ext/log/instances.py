@@ -6,8 +6,7 @@ latency unit (`espnet_ext.log.units`) and `elapsed` is under the queue clock (`e
 """
 
 import json
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +14,7 @@ from typing import Self
 
 from espnet_ext.errors import UserError
 from espnet_ext.files import atomic_write, read_lines
+from espnet_ext.log import fields
 from espnet_ext.log.clocks import Step
 from espnet_ext.log.units import split_units
 
@@ -72,30 +72,25 @@ class Instance:
         `simuleval` admits a line without our own keys: `utt_id` becomes the name of the audio file.
         Raises ValueError with the key that is wrong.
         """
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
-        if not isinstance(record, dict):
-            raise ValueError("not a JSON object")
-        source = _texts(record, "source", single=simuleval)
+        record = fields.parse_object(line)
+        source = fields.texts(record, "source", single=simuleval)
         if simuleval:
             record = {"utt_id": Path(source[0]).stem if source else str(record.get("index")), "steps": []} | record
         instance = cls(
-            index=_number(record, "index", whole=True),
-            utt_id=_text(record, "utt_id"),
-            prediction=_text(record, "prediction"),
-            delays=_numbers(record, "delays"),
-            elapsed=_numbers(record, "elapsed"),
+            index=fields.number(record, "index", whole=True),
+            utt_id=fields.text(record, "utt_id"),
+            prediction=fields.text(record, "prediction"),
+            delays=fields.numbers(record, "delays"),
+            elapsed=fields.numbers(record, "elapsed"),
             source=source,
-            source_length=_number(record, "source_length"),
-            steps=[_step(step) for step in _objects(record, "steps")],
-            reference=_text(record, "reference") if "reference" in record else None,
-            revisions=[_revision(revision) for revision in _objects(record, "revisions")]
+            source_length=fields.number(record, "source_length"),
+            steps=[_step(step) for step in fields.objects(record, "steps")],
+            reference=fields.text(record, "reference") if "reference" in record else None,
+            revisions=[_revision(revision) for revision in fields.objects(record, "revisions")]
             if "revisions" in record
             else None,
         )
-        if _number(record, "prediction_length", whole=True) != len(instance.delays):
+        if fields.number(record, "prediction_length", whole=True) != len(instance.delays):
             raise ValueError(f"key 'prediction_length' differs from the {len(instance.delays)} entries of 'delays'")
         instance.check(tgt_lang)
         return instance
@@ -114,9 +109,14 @@ class Instance:
             raise ValueError("key 'delays' decreases")
         if any(elapsed < delay for delay, elapsed in zip(self.delays, self.elapsed, strict=True)):
             raise ValueError("key 'elapsed' has an entry below its delay")
-        audio = [step.audio_ms for step in self.steps]
-        if audio != sorted(audio):
-            raise ValueError("key 'steps' has an 'audio_ms' that decreases")
+        if self.elapsed != sorted(self.elapsed):
+            raise ValueError("key 'elapsed' decreases")
+        for name, moments in (("steps", self.steps), ("revisions", self.revisions or [])):
+            audio = [moment.audio_ms for moment in moments]
+            if audio != sorted(audio):
+                raise ValueError(f"key {name!r} has an 'audio_ms' that decreases")
+        if self.steps and not {*self.delays} <= {step.audio_ms for step in self.steps}:
+            raise ValueError("key 'delays' has an entry that is no 'audio_ms' of 'steps'")
 
 
 def read_instances(path: str | Path, tgt_lang: str | None = None, simuleval: bool = False) -> list[Instance]:
@@ -125,9 +125,14 @@ def read_instances(path: str | Path, tgt_lang: str | None = None, simuleval: boo
     Raises UserError naming file, line and key.
     """
     lines = read_lines(path)
-    if lines and not Path(path).read_bytes().endswith(b"\n"):
-        raise UserError(f"{path}:{len(lines)}: the last line is cut off, run the decoding again to complete it")
+    refuse_cut(path, len(lines))
     return list(_parse(path, lines, tgt_lang, simuleval).values())
+
+
+def refuse_cut(path: str | Path, lines: int) -> None:
+    """Raise UserError when the last of a log's lines has no line end."""
+    if lines and not Path(path).read_bytes().endswith(b"\n"):
+        raise UserError(f"{path}:{lines}: the last line is cut off, run the decoding again to complete it")
 
 
 def write_text(path: str | Path, instances: Iterable[Instance]) -> None:
@@ -218,62 +223,14 @@ class InstanceWriter:
         self.done[instance.utt_id] = instance
 
 
-def _get(record: Mapping[str, object], key: str) -> object:
-    if key not in record:
-        raise ValueError(f"key {key!r} is missing")
-    return record[key]
-
-
-def _text(record: Mapping[str, object], key: str) -> str:
-    value = _get(record, key)
-    if not isinstance(value, str):
-        raise ValueError(f"key {key!r} must be a string")
-    return value
-
-
-def _is_number(value: object, whole: bool = False) -> bool:
-    kinds = int if whole else (int, float)
-    return isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < math.inf
-
-
-def _number(record: Mapping[str, object], key: str, whole: bool = False) -> float:
-    value = _get(record, key)
-    if not _is_number(value, whole):
-        raise ValueError(f"key {key!r} must be a {'whole ' if whole else ''}number of at least 0, not {value!r}")
-    return value
-
-
-def _numbers(record: Mapping[str, object], key: str) -> list[float]:
-    value = _get(record, key)
-    if not isinstance(value, list) or not all(_is_number(item) for item in value):
-        raise ValueError(f"key {key!r} must be a list of numbers of at least 0")
-    return value
-
-
-def _texts(record: Mapping[str, object], key: str, single: bool = False) -> list[str]:
-    value = _get(record, key)
-    if single and isinstance(value, str):
-        return [value]
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"key {key!r} must be a list of strings")
-    return value
-
-
-def _objects(record: Mapping[str, object], key: str) -> list[dict]:
-    value = _get(record, key)
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise ValueError(f"key {key!r} must be a list of objects")
-    return value
-
-
 def _step(record: dict) -> Step:
     return Step(
-        _number(record, "audio_ms"),
-        _number(record, "compute_ms"),
-        _number(record, "forwards", whole=True),
-        *(_number({key: 0} | record, key, whole=True) for key in ("hypotheses", "encoded_frames")),
+        fields.number(record, "audio_ms"),
+        fields.number(record, "compute_ms"),
+        fields.number(record, "forwards", whole=True),
+        *(fields.number({key: 0} | record, key, whole=True) for key in ("hypotheses", "encoded_frames")),
     )
 
 
 def _revision(record: dict) -> Revision:
-    return Revision(_number(record, "audio_ms"), _text(record, "text"))
+    return Revision(fields.number(record, "audio_ms"), fields.text(record, "text"))

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_lines
+from espnet_ext.log import fields
 from espnet_ext.log.clocks import Step, finish_times
-from espnet_ext.log.instances import Instance
+from espnet_ext.log.instances import Instance, refuse_cut
 from espnet_ext.log.units import clean_text, split_units, uses_characters
 
 WORD_MARKER = "▁"
@@ -52,12 +53,14 @@ class _Stream:
 
     def add(self, record: dict) -> None:
         """A chunk. Raises ValueError naming the key that is wrong."""
-        deleted = list(record["deleted_tokens"])
+        deleted = fields.texts(record, "deleted_tokens")
         if deleted and deleted != [token for token, _ in self.tokens[-len(deleted) :]]:
             raise ValueError("key 'deleted_tokens' are not the last tokens so far")
         del self.tokens[len(self.tokens) - len(deleted) :]
-        self.tokens += [(str(token), len(self.steps)) for token in record["generated_tokens"]]
-        audio, computation = float(record["total_audio_processed"]), float(record["computation_time"])
+        self.tokens += [(token, len(self.steps)) for token in fields.texts(record, "generated_tokens")]
+        audio, computation = fields.number(record, "total_audio_processed"), fields.number(record, "computation_time")
+        if self.steps and 1000 * audio < self.steps[-1].audio_ms:
+            raise ValueError("key 'total_audio_processed' decreases")
         self.steps.append(Step(1000 * audio, 1000 * computation, 0))
 
     def instance(self, index: int, tgt_lang: str) -> Instance:
@@ -97,22 +100,50 @@ def _words(tokens: Sequence[str], tgt_lang: str) -> Iterator[tuple[str, int]]:
 
 
 def read_simulstream(path: str | Path, tgt_lang: str) -> list[Instance]:
-    """The streams of a log, in the order of their first lines. Raises UserError naming file, line and key."""
-    streams: dict[object, _Stream] = {}
-    for number, line in enumerate(read_lines(path), start=1):
+    """The streams of a log, in the order of their first lines. Raises UserError naming file, line and key.
+
+    A client that sends several files one after the other has one id for all; a line with the next one's name begins it.
+    """
+    lines = read_lines(path)
+    refuse_cut(path, len(lines))
+    streams: list[_Stream] = []
+    current: dict[object, _Stream] = {}
+    for line_number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line)
+            record = fields.parse_object(line)
             if "metadata" in record:
-                streams[record["id"]] = _Stream(record["metadata"]["wav_name"])
-            elif "id" in record:
-                streams[record["id"]].add(record)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{path}:{number}: not JSON: {error.msg}") from None
-        except KeyError as error:
-            raise UserError(f"{path}:{number}: key {error} is missing, or an id without metadata") from None
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{path}:{number}: {error}") from None
-    return [stream.instance(index, tgt_lang) for index, stream in enumerate(streams.values())]
+                metadata = fields.get(record, "metadata")
+                if not isinstance(metadata, dict):
+                    raise ValueError("key 'metadata' must be an object")
+                streams.append(_Stream(fields.text(metadata, "wav_name")))
+                current[_id(record)] = streams[-1]
+            elif record.keys() != {"model_loading_time"}:
+                if _id(record) not in current:
+                    raise ValueError(f"id {record['id']!r} has no line with metadata before")
+                current[record["id"]].add(record)
+        except ValueError as error:
+            raise UserError(f"{path}:{line_number}: {error}") from None
+    return _checked(path, [stream.instance(index, tgt_lang) for index, stream in enumerate(streams)], tgt_lang)
+
+
+def _id(record: dict) -> str | int:
+    value = fields.get(record, "id")
+    if not isinstance(value, str | int):
+        raise ValueError(f"key 'id' must be a string or a whole number, not {value!r}")
+    return value
+
+
+def _checked(path: str | Path, instances: list[Instance], tgt_lang: str) -> list[Instance]:
+    seen: set[str] = set()
+    for instance in instances:
+        try:
+            instance.check(tgt_lang)
+        except ValueError as error:
+            raise UserError(f"{path}: {instance.source[0]!r}: {error}") from None
+        if instance.utt_id in seen:
+            raise UserError(f"{path}: {instance.source[0]!r}: another file's name is {instance.utt_id!r} too")
+        seen.add(instance.utt_id)
+    return instances
 
 
 def write_simulstream(instances: Iterable[Instance], tgt_lang: str) -> Iterator[str]:

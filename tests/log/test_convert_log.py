@@ -114,7 +114,7 @@ def test_simuleval_and_omnisteval_take_their_keys(log):
     ("line", "message"),
     [
         ("{", "log:1: not JSON"),
-        ('{"id": 1, "total_audio_processed": 1}', "log:1: key 1 is missing, or an id without metadata"),
+        ('{"id": 1, "total_audio_processed": 1}', "log:1: id 1 has no line with metadata before"),
         ('{"id": 1, "metadata": {}}', "log:1: key 'wav_name' is missing"),
     ],
 )
@@ -122,6 +122,60 @@ def test_a_broken_line_is_named(tmp_path, line, message):
     (tmp_path / "log").write_text(line + "\n")
     with pytest.raises(UserError, match=message):
         read_simulstream(tmp_path / "log", "de")
+
+
+def chunk(**changes):
+    return {"id": 0, "total_audio_processed": 1.0, "computation_time": 0.1, "generated_tokens": ["a"],
+            "deleted_tokens": []} | changes  # fmt: skip
+
+
+META = {"id": 0, "metadata": {"wav_name": "x.wav"}}
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([META, chunk(total_audio_processed=-1)], "log:2: key 'total_audio_processed' must be a number of at least 0"),
+        ([META, chunk(total_audio_processed=True)], "log:2: key 'total_audio_processed' must be a number"),
+        ([META, chunk(computation_time=float("nan"))], "log:2: key 'computation_time' must be a number"),
+        ([META, chunk(total_audio_processed=2.0), chunk()], "log:3: key 'total_audio_processed' decreases"),
+        ([META, chunk(generated_tokens="abc")], "log:2: key 'generated_tokens' must be a list of strings"),
+        ([META, chunk(generated_tokens=[1, None])], "log:2: key 'generated_tokens' must be a list of strings"),
+        ([META, chunk(deleted_tokens="a")], "log:2: key 'deleted_tokens' must be a list of strings"),
+        ([META, [1, 2]], "log:2: not a JSON object"),
+        ([META, "abc"], "log:2: not a JSON object"),
+        ([META, {"total_audio_processed": 1.0}], "log:2: key 'id' is missing"),
+        ([META, chunk(id=[0])], "log:2: key 'id' must be a string or a whole number"),
+        ([{"id": 0, "metadata": "x"}], "log:1: key 'metadata' must be an object"),
+        ([{"id": 0, "metadata": {"wav_name": 3}}], "log:1: key 'wav_name' must be a string"),
+        ([{"id": 0, "metadata": {"wav_name": "a b.wav"}}], "'a b.wav': key 'utt_id' must be a word without blanks"),
+        ([META, {"id": 1, "metadata": {"wav_name": "y/x.wav"}}], "'y/x.wav': another file's name is 'x' too"),
+    ],
+)
+def test_what_simulstream_does_not_write_is_named(tmp_path, records, message):
+    (tmp_path / "log").write_text("".join(json.dumps(record) + "\n" for record in records))
+    with pytest.raises(UserError) as error:
+        read_simulstream(tmp_path / "log", "de")
+    assert message in str(error.value)
+
+
+def test_files_that_one_client_sends_one_after_the_other_are_all_kept(tmp_path):
+    records = [{"model_loading_time": 1.0}, META, chunk(), {"id": 0, "metadata": {"wav_name": "y.wav"}}, chunk()]
+    (tmp_path / "log").write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert [(one.utt_id, one.prediction) for one in read_simulstream(tmp_path / "log", "de")] == [
+        ("x", "a"),
+        ("y", "a"),
+    ]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    ("line", "message"), [("[" * 100_000, "nested too deeply"), ('{"id": "\\ud800"}', "half of a character")]
+)
+def test_what_no_tool_writes_is_one_line(tmp_path, kind, line, message):
+    (tmp_path / "log").write_text(f"{line}\n")
+    with pytest.raises(UserError, match=f"log:1: .*{message}"):
+        validate_log.main([str(tmp_path / "log"), "--format", kind])
 
 
 def test_chunks_need_steps(log):
