@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import RECIPE
+from test_distill import write_nllb
 
 pytestmark = pytest.mark.slow
 
@@ -268,8 +269,11 @@ def test_every_stage_of_the_mini_recipe_runs_on_slurm(slurm, small_recipe):
     for path in (small_recipe / "conf" / "mini").glob("train_*.yaml"):
         path.write_text(path.read_text(encoding="utf-8").replace("max_epoch: 1", "max_epoch: 9"), encoding="utf-8")
     command = [*shlex.split(documented("./run.sh --corpus mini")), "--max_epoch", "1", "--hard_vocab_limit", "false"]
+    command += ["--distill_model", str(write_nllb(small_recipe / "nllb"))]
     result = subprocess.run(command, cwd=small_recipe, env=slurm.env, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"dump/train\S*_kd.en-de: \d+ utterances and \d+ distilled copies", result.stdout)
+    assert "shard 2 of 2: " in (small_recipe / "logs" / "distill.en-de.2.log").read_text(encoding="utf-8")
     assert "epoch 1/1" in result.stdout
     assert "8/8  st_block40.en-de ibwbs" in result.stdout
     assert (small_recipe / "exp" / "report" / "results.tsv").is_file()
