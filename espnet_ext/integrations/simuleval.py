@@ -1,8 +1,8 @@
 """A SimulEval agent: `simuleval --agent-class espnet_ext.integrations.simuleval.SimulEvalAgent ...` runs our sessions.
 
-It takes the options of `st_inference_simul`, but `--target_language` for `--tgt_lang`, which is SimulEval's own. With
-`--source-segment-size` at the session's `chunk_ms` (or a divisor of it) its instances.log has the texts and delays of
-ours.
+So does `--agent` with the path of this file. It takes the options of `st_inference_simul`, but `--target_language` for
+`--tgt_lang`, which is SimulEval's own. With `--source-segment-size` at the session's `chunk_ms` (or a divisor of it)
+its instances.log has the texts and delays of ours.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 import numpy as np
 from simuleval.agents import SpeechToTextAgent
 from simuleval.agents.actions import Action, ReadAction, WriteAction
+from simuleval.utils import entrypoint
 
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.bin.model_options import add_model_options, load_model_from_args, named_model, set_up_logging
@@ -20,6 +21,7 @@ from espnet_ext.policy.own import load_own
 from espnet_ext.session import SimulSession
 
 
+@entrypoint
 class SimulEvalAgent(SpeechToTextAgent):
     """One session for utterance after utterance. Every write is of whole words; the last, perhaps empty, finishes."""
 
