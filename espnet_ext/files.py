@@ -3,12 +3,20 @@
 import hashlib
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from espnet_ext.errors import UserError
+
+
+def check_output(path: str | Path, option: str, inputs: Iterable[str | Path | None]) -> None:
+    """Raise UserError when a file to write, named by an option, is one of the command's inputs (None is none)."""
+    if os.path.exists(path):
+        for other in inputs:
+            if other is not None and os.path.exists(other) and os.path.samefile(path, other):
+                raise UserError(f"{option}: {path} is an input of this command, which it would replace; name another")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import whole_save
+from espnet_ext.files import check_output, whole_save
 
 
 def epochs(directory: Path) -> dict[int, Path]:
@@ -110,7 +110,9 @@ def get_parser() -> ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Average and write one file, whole or not at all."""
     args = get_parser().parse_args(argv)
-    write_average(chosen_epochs(args.exp_dir, args.last, args.around_best), args.output)
+    paths = chosen_epochs(args.exp_dir, args.last, args.around_best)
+    check_output(args.output, "output", epochs(args.exp_dir).values())
+    write_average(paths, args.output)
 
 
 if __name__ == "__main__":

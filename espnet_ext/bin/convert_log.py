@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from espnet_ext.bin.validate_log import FORMATS, read_log
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write
+from espnet_ext.files import atomic_write, check_output
 from espnet_ext.log.instances import Instance
 from espnet_ext.log.simulstream import write_simulstream
 
@@ -52,6 +52,7 @@ def to_lines(instances: Sequence[Instance], to: str, tgt_lang: str) -> Iterator[
 def main(argv: Sequence[str] | None = None) -> None:
     """Convert one log. Raises UserError on bad input."""
     args = get_parser().parse_args(argv)
+    check_output(args.output, "output", [args.log])
     instances = read_log(args.log, args.format, args.tgt_lang)
     try:
         lines = list(to_lines(instances, args.to, args.tgt_lang))

@@ -18,6 +18,9 @@ if TYPE_CHECKING:  # torch and ESPnet take seconds to import: only once the opti
     from espnet_ext.model import SpeechModel
 
 
+MODEL_FILES = ("st_train_config", "st_model_file", "lm_train_config", "lm_file")
+
+
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The options that name a model and say how it runs."""
     group = parser.add_argument_group("model")
@@ -121,5 +124,7 @@ def select_recordings(wav_scp: str, segments: str | None, key_file: str | None) 
 
 def check_file(path: str | Path | None, option: str) -> None:
     """Raise UserError unless the file exists; None passes."""
+    if path is not None and Path(path).is_dir():
+        raise UserError(f"{path}: is a directory, a file is expected ({option})")
     if path is not None and not Path(path).is_file():
         raise UserError(f"{path}: no such file ({option})")

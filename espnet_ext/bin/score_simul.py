@@ -23,7 +23,7 @@ from espnet_ext.evaluation.latency import METRICS
 from espnet_ext.evaluation.long_form import EMPTY_SEGMENTS, LONG_FORM_METRICS, join_talks, score_talks
 from espnet_ext.evaluation.scoring import join_references, score
 from espnet_ext.evaluation.segmentation import Segment, read_audio_yaml, read_segments
-from espnet_ext.files import atomic_write, read_lines, read_table
+from espnet_ext.files import atomic_write, check_output, read_lines, read_table
 from espnet_ext.lock import locked
 from espnet_ext.log.clocks import CLOCKS
 
@@ -168,6 +168,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise UserError(f"--{option} is for whole talks: add --long_form")
     sources = read_sources(args)
     log, output_dir = Path(args.instances), Path(args.output_dir)
+    for name in ("per_utt.tsv", "scores.json"):
+        check_output(output_dir / name, "output_dir", [log, args.ref, args.segments, args.audio_yaml, args.src])
     meta = read_meta(log, args.tgt_lang)
     instances = read_log(args.instances, args.format, args.tgt_lang)
     if args.long_form:

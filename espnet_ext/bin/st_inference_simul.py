@@ -17,6 +17,7 @@ import yaml
 
 from espnet_ext.audio.reader import SAMPLE_RATE, Recording, digest
 from espnet_ext.bin.model_options import (
+    MODEL_FILES,
     add_model_options,
     check_file,
     load_model_from_args,
@@ -27,7 +28,7 @@ from espnet_ext.bin.model_options import (
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write, file_hash, read_table
+from espnet_ext.files import atomic_write, check_output, file_hash, read_table
 from espnet_ext.lock import locked
 from espnet_ext.log.instances import LOG_VERSION, Instance, InstanceWriter, totals, write_text
 from espnet_ext.log.units import clean_text
@@ -36,8 +37,6 @@ from espnet_ext.progress import progress
 
 if TYPE_CHECKING:
     from espnet_ext.session import SimulSession
-
-MODEL_FILES = ("st_train_config", "st_model_file", "lm_train_config", "lm_file")
 
 
 def get_parser() -> ArgumentParser:
@@ -73,6 +72,8 @@ def decode(args: argparse.Namespace) -> int:
     for name in MODEL_FILES:
         check_file(getattr(args, name), name)
     output = Path(args.output_dir)
+    lists = (_wav_scp(args.data_path_and_name_and_type), args.segments, args.key_file, args.ref)
+    check_output(output / "text", "output_dir", lists)
     settings = _settings(config, args, recordings)
     begun = _is_begun(output, settings)
     from espnet_ext.session import SimulSession

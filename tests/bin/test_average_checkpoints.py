@@ -87,3 +87,12 @@ def test_epochs_around_the_best_one_need_one_best_and_an_odd_number(exp_dir):
         run(exp_dir, 3, "--around_best")
     with pytest.raises(UserError, match="--around_best 2: must be at least 1 and odd"):
         run(exp_dir, 2, "--around_best")
+
+
+@pytest.mark.parametrize("name", ["4epoch.pth", "1epoch.pth", "latest.pth"])
+def test_no_epoch_is_replaced_by_the_mean(exp_dir, name):
+    (exp_dir / "latest.pth").symlink_to("4epoch.pth")
+    before = (exp_dir / name).read_bytes()
+    with pytest.raises(UserError, match=f"output: .*{name} is an input"):
+        main(["--last", "2", "--exp_dir", str(exp_dir), "--output", str(exp_dir / name)])
+    assert (exp_dir / name).read_bytes() == before

@@ -1,4 +1,5 @@
 import filter_length
+import perturb_speed
 import pytest
 import train_bpe
 from dump_audio import main as dump_audio
@@ -68,6 +69,22 @@ def test_the_length_filter_keeps_what_training_can_use(release, prepare, tmp_pat
         filter_length.main([*options, "--min_s", "50", "--max_s", "60"])
     with pytest.raises(UserError, match=r"needs text\.tc\.fr"):
         filter_length.main([*options[:-1], "fr"])
+
+
+def test_no_directory_is_replaced_by_what_is_made_of_it(release, prepare):
+    release.write_wav("train", "ted_1.wav", 4.0)
+    release.write_split("train", [release.segment(0, 2)], en=["a b"], de=["a b"])
+    data = prepare() / "train.en-de"
+    text = str(data / "text.tc.de")
+    for main, options in (
+        (filter_length.main, ("--dump", str(data), "--tgt_lang", "de")),
+        (perturb_speed.main, ("--data", str(data), "--factors", "0.9")),
+        (dump_audio, ("--data", str(data))),
+        (train_bpe.main, ("--text", text, "--lang", "de", "--nbpe", "30")),
+    ):
+        with pytest.raises(UserError, match=r"output_dir: .*train\.en-de is an input"):
+            main([*options, "--output_dir", str(data)])
+    assert validate(data)
 
 
 def test_a_frequent_word_that_no_other_contains_is_one_piece(tmp_path):

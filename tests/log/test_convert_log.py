@@ -182,3 +182,10 @@ def test_chunks_need_steps(log):
     plain = convert(log, "simuleval")
     with pytest.raises(UserError, match="no key 'steps'"):
         convert(plain, "simulstream", "--format", "simuleval")
+
+
+def test_a_log_is_not_replaced_by_its_conversion(log):
+    before = log.read_bytes()
+    with pytest.raises(UserError, match=r"output: .*instances\.log is an input"):
+        convert_log.main([str(log), "--to", "simuleval", "--output", str(log), "--tgt_lang", "de"])
+    assert log.read_bytes() == before

@@ -10,7 +10,7 @@ from kaldi_dir import validate
 from step import Step, say
 
 from espnet_ext.cli import ArgumentParser, run
-from espnet_ext.files import atomic_write, read_lines, read_table
+from espnet_ext.files import atomic_write, check_output, read_lines, read_table
 from espnet_ext.lock import locked
 
 SPLITS = ("train", "valid")
@@ -50,6 +50,7 @@ def main(argv: list[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     data = TrainData(args.task, args.tgt_lang, args.train_dir, args.dev_dir, args.token_dir)
     output = args.output_dir
+    check_output(output, "output_dir", [data.train, data.dev, args.token_dir, args.config.parent])
     jobs = min(args.nj, validate(data.train), validate(data.dev))
     config = yaml.safe_load("\n".join(read_lines(args.config)))
     frontend = {key: value for key, value in config.items() if key.startswith("frontend")}

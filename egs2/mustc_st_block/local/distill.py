@@ -18,7 +18,7 @@ from step import Step, new_directory, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write, read_table
+from espnet_ext.files import atomic_write, check_output, read_table
 from espnet_ext.lock import locked
 
 PREFIX = "kd-"
@@ -280,6 +280,7 @@ def shard(text: str) -> tuple[int, int]:
 def main(argv: list[str] | None = None) -> None:
     """Translate what is not translated yet, then write the training data."""
     args = get_parser().parse_args(argv)
+    check_output(args.output_dir, "output_dir", [args.dump])
     validate(args.dump)
     src_lang = source_lang(args.dump)
     for lang in (src_lang, args.tgt_lang):

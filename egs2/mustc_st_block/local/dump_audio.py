@@ -18,7 +18,7 @@ from step import Step, say
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write, read_lines, read_table
+from espnet_ext.files import atomic_write, check_output, read_lines, read_table
 from espnet_ext.lock import locked
 
 ARCHIVE = "audio.ark"
@@ -169,6 +169,7 @@ def main(argv: list[str] | None = None) -> None:
     """Dump, unless it is done; an interrupted dump of the same data goes on."""
     args = get_parser().parse_args(argv)
     data, output = args.data, args.output_dir
+    check_output(output, "output_dir", [data])
     if not (data / "segments").is_file():
         validate(data)
         raise UserError(f"{data}: has no segments; give a directory of segments, not of talks")

@@ -8,7 +8,7 @@ from step import Step, new_directory, say
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import read_table
+from espnet_ext.files import check_output, read_table
 from espnet_ext.lock import locked
 
 
@@ -26,6 +26,7 @@ def get_parser() -> ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Write the tables of the utterances that stay; the audio files are shared with the dump."""
     args = get_parser().parse_args(argv)
+    check_output(args.output_dir, "output_dir", [args.dump])
     count = validate(args.dump)
     texts = read_texts(args.dump)
     needed = [texts.get(name) for name in (source_text(args.dump), target_text(args.tgt_lang))]

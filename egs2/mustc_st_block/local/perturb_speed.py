@@ -8,7 +8,7 @@ from step import Step, new_directory, say
 
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.errors import UserError
-from espnet_ext.files import read_table
+from espnet_ext.files import check_output, read_table
 from espnet_ext.lock import locked
 
 
@@ -53,6 +53,7 @@ def main(argv: list[str] | None = None) -> None:
         raise UserError(f"--factors {args.factors}: must lie between 0.1 and 10")
     if len({prefix(factor) for factor in args.factors}) < len(args.factors):
         raise UserError(f"--factors {args.factors}: must differ, in six digits")
+    check_output(args.output_dir, "output_dir", [args.data])
     validate(args.data)
     inputs = [args.data / name for name in ("wav.scp", "segments", "utt2spk", *read_texts(args.data))]
     step = Step(args.output_dir / ".done", {"factors": args.factors}, inputs)

@@ -12,7 +12,7 @@ from step import Step, new_directory, say
 
 from espnet_ext.cli import ArgumentParser, run, str2bool
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write, read_table
+from espnet_ext.files import atomic_write, check_output, read_table
 from espnet_ext.lock import locked
 from espnet_ext.log.units import uses_characters
 
@@ -94,6 +94,7 @@ def get_parser() -> ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Train, or say which numbers of tokens this text allows."""
     args = get_parser().parse_args(argv)
+    check_output(args.output_dir, "output_dir", [args.text.parent])
     step = Step(args.output_dir / ".done", {"nbpe": args.nbpe, "hard": args.hard_vocab_limit}, [args.text])
     with locked(args.output_dir):
         if not step.is_done(args.output_dir):
