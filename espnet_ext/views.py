@@ -1,6 +1,8 @@
 """How a growing translation is shown: on a terminal, as plain lines, as JSON, as subtitles."""
 
 import json
+import logging
+import os
 import sys
 from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Protocol
@@ -27,6 +29,21 @@ class View(Protocol):
         """The stream is over, or was broken off."""
 
 
+class LogLines(logging.Handler):
+    """Log lines on standard error, wherever that is at the time; `text` makes way for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+        self.text: PlainLines | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        if self.text is not None:
+            self.text.make_way()
+        print(self.format(record), file=sys.stderr, flush=True)
+
+
 def joiner(session: "SimulSession") -> str:
     """What stands between two units of the target language."""
     return "" if uses_characters(session.config.tgt_lang) else " "
@@ -48,11 +65,24 @@ class PlainLines:
                 self.stream.write("\n")
         self.stream.flush()
 
+    def make_way(self) -> None:
+        """End the line if standard error goes where the text does: something is going to be written there."""
+        if _are_one(self.stream, sys.stderr):
+            self.end()
+
     def end(self) -> None:
         """End the line."""
         self.stream.write("\n" * self.inside)
         self.stream.flush()
         self.inside = False
+
+
+def _are_one(one: IO[str], other: IO[str]) -> bool:
+    """Whether two streams are the same file, pipe or terminal."""
+    try:
+        return os.path.sameopenfile(one.fileno(), other.fileno())
+    except (AttributeError, OSError):  # no stream, or one of Python's own
+        return False
 
 
 class TerminalLines:

@@ -7,23 +7,26 @@ import importlib
 import io
 import os
 import queue
-import shutil
-import stat
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import ModuleType
+from typing import BinaryIO
 
 import numpy as np
 import soundfile
 import soxr
 
 from espnet_ext.audio.reader import SAMPLE_RATE, check_finite
+from espnet_ext.audio.sound import Header, open_sound, read_header
 from espnet_ext.errors import UserError
 
 STDIN, MICROPHONE = "-", "mic"
 STREAMED = (b"RIFF", b"RF64")  # what libsndfile can read from a pipe while it is written: wav
+PIECE = 2**16  # bytes
+UNRECOGNISED = 1  # libsndfile's code of the error
 
 
 def open_source(name: str, piece_s: float, raw: bool = False) -> Iterator[np.ndarray]:
@@ -33,46 +36,144 @@ def open_source(name: str, piece_s: float, raw: bool = False) -> Iterator[np.nda
     """
     if name == MICROPHONE:
         return _record(piece_s)
-    if name == STDIN and sys.stdin.isatty():
-        raise UserError("-: standard input is a terminal; pipe audio into it")
-    file = 0 if name == STDIN else name
     if raw:
-        return _read_raw(file, piece_s)
-    return _in_background(_read(file, name, piece_s)) if name == STDIN else _read(file, name, piece_s)
+        return _read_raw(name, piece_s)
+    return _read_pipe(name, piece_s) if _is_pipe(name) else _read_file(name, piece_s)
 
 
 def known_length_s(name: str) -> float:
-    """Length of a file in seconds; 0 for a source that has no end yet and for what is no audio."""
-    if name in (STDIN, MICROPHONE):
+    """Length of a file in seconds; 0 for a source that has no end yet."""
+    if name == MICROPHONE or _is_pipe(name):
         return 0.0
-    try:
-        return soundfile.info(name).duration
-    except soundfile.SoundFileError:
-        return 0.0
+    with _reading(name), open_sound(_path(name)) as (sound, frames):
+        return frames / sound.samplerate
 
 
-def _read(file: str | int, name: str, piece_s: float) -> Iterator[np.ndarray]:
-    """Mean of the channels, resampled to 16 kHz where the rate is another."""
+def check_source(name: str, raw: bool = False) -> None:
+    """Raise UserError for what cannot be read or recorded, as far as that is known without taking any of a stream."""
+    path = Path(name)
+    if name == MICROPHONE:
+        recorder()
+        return
+    if name == STDIN:
+        if sys.stdin is None or sys.stdin.isatty():
+            raise UserError(f"-: standard input is {'a terminal' if sys.stdin else 'closed'}; pipe audio into it")
+    elif path.is_dir():
+        raise UserError(f"{name}: is a directory; name the files in it")
+    elif not path.exists():
+        raise UserError(f"{name}: no such file (audio)")
+    elif not path.is_file() and not path.is_fifo():
+        raise UserError(f"{name}: neither a file nor a pipe")
+    if not raw:
+        known_length_s(name)
+
+
+def _path(name: str) -> str:
+    return "/dev/stdin" if name == STDIN else name
+
+
+def _label(name: str) -> str:
+    return "standard input" if name == STDIN else name
+
+
+def _is_pipe(name: str) -> bool:
+    return not Path(_path(name)).is_file()
+
+
+def _open(name: str) -> BinaryIO:
+    return open(0 if name == STDIN else name, "rb", buffering=0, closefd=name != STDIN)
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Turns the errors of reading into UserErrors."""
     try:
-        piped = file == 0 and not stat.S_ISREG(os.fstat(file).st_mode)
-        source = _seekable_or_streamed() if piped else file
-        with soundfile.SoundFile(source, closefd=source != 0) as sound:
-            size = max(1, round(piece_s * sound.samplerate))
-            resampler = None
-            if sound.samplerate != SAMPLE_RATE:
-                resampler = soxr.ResampleStream(sound.samplerate, SAMPLE_RATE, 1, dtype="float32")
-            read = 0
-            last = False
-            while not last:
-                samples = sound.read(size, dtype="float32", always_2d=True).mean(axis=1)
-                check_finite(samples, name)
-                read += len(samples)
-                last = not len(samples)
-                yield samples if resampler is None else resampler.resample_chunk(samples, last=last)
-            if not piped and read < sound.frames:
-                raise UserError(f"{name}: cut short: {read} of {sound.frames} samples")
-    except (soundfile.SoundFileError, OSError) as error:
-        raise UserError(f"{name}: cannot read audio: {error}") from error
+        yield
+    except soundfile.LibsndfileError as error:
+        if not _is_pipe(name) and not os.path.getsize(_path(name)):
+            raise _empty(name) from None
+        if error.code == UNRECOGNISED:
+            raise UserError(
+                f"{_label(name)}: not audio that libsndfile knows; samples without a header need --raw"
+            ) from None
+        raise UserError(f"{_label(name)}: cannot read audio: {error.error_string}") from error
+    except OSError as error:
+        raise UserError(f"{_label(name)}: cannot read audio: {error.strerror or error}") from error
+
+
+def _empty(name: str) -> UserError:
+    return UserError(f"{_label(name)} is empty; give it audio")
+
+
+def _read_file(name: str, piece_s: float) -> Iterator[np.ndarray]:
+    with _reading(name), open_sound(_path(name)) as (sound, frames):
+        yield from _mono(sound, frames, name, piece_s)
+
+
+def _read_pipe(name: str, piece_s: float) -> Iterator[np.ndarray]:
+    """Wav as it comes, by a descriptor; other formats when they are whole."""
+    with _reading(name), _open(name) as stream:
+        header = read_header(stream)
+        if not header.content:
+            raise _empty(name)
+        if header.content[:4] in STREAMED:
+            yield from _in_background(_read_streamed(header, stream, name, piece_s))
+        else:
+            with soundfile.SoundFile(io.BytesIO(header.content + stream.read())) as sound:
+                yield from _mono(sound, sound.frames, name, piece_s)
+
+
+def _read_streamed(header: Header, stream: BinaryIO, name: str, piece_s: float) -> Iterator[np.ndarray]:
+    """A wav stream; where its header leaves the size open, libsndfile is told so in its own way."""
+    content = header.content[:-4] + b"\xff" * 4 if header.is_open else header.content
+    end, beginning = os.pipe()
+    threading.Thread(target=_copy, args=(content, stream, beginning), daemon=True).start()
+    with _reading(name), soundfile.SoundFile(end, closefd=True) as sound:
+        is_known = header.size is not None and not header.is_open
+        yield from _mono(sound, sound.frames if is_known else 0, name, piece_s)
+
+
+def _copy(content: bytes, stream: BinaryIO, descriptor: int) -> None:
+    with suppress(OSError, ValueError), open(descriptor, "wb") as copy:  # until an end of it is closed
+        while content:
+            copy.write(content)
+            copy.flush()
+            content = stream.read(PIECE)
+
+
+def _mono(sound: soundfile.SoundFile, frames: int, name: str, piece_s: float) -> Iterator[np.ndarray]:
+    """Mean of the channels, resampled to 16 kHz where the rate is another. Raises UserError below `frames` samples."""
+    size = max(1, round(piece_s * sound.samplerate))
+    resampler = None
+    if sound.samplerate != SAMPLE_RATE:
+        resampler = soxr.ResampleStream(sound.samplerate, SAMPLE_RATE, 1, dtype="float32")
+    read = 0
+    last = False
+    while not last:
+        with _without_remarks(sound):
+            samples = sound.read(size, dtype="float32", always_2d=True).mean(axis=1)
+        check_finite(samples, _label(name))
+        read += len(samples)
+        last = not len(samples)
+        yield samples if resampler is None else resampler.resample_chunk(samples, last=last)
+    if read < frames:
+        raise UserError(f"{_label(name)} is cut short: {read} of {frames} samples")
+
+
+@contextmanager
+def _without_remarks(sound: soundfile.SoundFile) -> Iterator[None]:
+    """The decoder of mp3 writes to standard error what it repairs, amid the text."""
+    if sound.format != "MP3":
+        yield
+        return
+    stderr, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nothing)
 
 
 def _in_background(samples: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
@@ -94,32 +195,15 @@ def _in_background(samples: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
         yield piece
 
 
-def _seekable_or_streamed() -> int | io.BytesIO:
-    """Standard input as libsndfile can read it: wav as it comes, by a descriptor; other formats when they are whole."""
-    head = os.read(0, 4)
-    if head not in STREAMED:
-        with open(0, "rb", buffering=0, closefd=False) as stdin:
-            return io.BytesIO(head + stdin.read())
-    end, beginning = os.pipe()
-    os.write(beginning, head)
-    threading.Thread(target=_copy_stdin, args=(beginning,), daemon=True).start()
-    return end
-
-
-def _copy_stdin(descriptor: int) -> None:
-    with (
-        suppress(BrokenPipeError),
-        open(0, "rb", buffering=0, closefd=False) as stdin,
-        open(descriptor, "wb", buffering=0) as copy,
-    ):
-        shutil.copyfileobj(stdin, copy)
-
-
-def _read_raw(file: str | int, piece_s: float) -> Iterator[np.ndarray]:
+def _read_raw(name: str, piece_s: float) -> Iterator[np.ndarray]:
     size = 2 * max(1, round(piece_s * SAMPLE_RATE))
-    with open(file, "rb", closefd=file != 0) as stream:
-        while content := stream.read(size):
+    with _open(name) as stream:
+        content = stream.read(size)
+        if not content:
+            raise _empty(name)
+        while content:
             yield np.frombuffer(content[: len(content) // 2 * 2], "<i2").astype(np.float32) / 32768
+            content = stream.read(size)
 
 
 def recorder() -> ModuleType:

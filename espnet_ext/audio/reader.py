@@ -9,6 +9,7 @@ import kaldiio
 import numpy as np
 import soundfile
 
+from espnet_ext.audio.sound import open_sound
 from espnet_ext.errors import UserError
 from espnet_ext.files import read_table
 
@@ -39,12 +40,12 @@ class Recording:
             yield samples[first:last]
             return
         try:
-            with soundfile.SoundFile(self.source) as sound:
+            with open_sound(self.source) as (sound, total):
                 self._check_format(sound.samplerate, sound.channels)
                 first = 0 if self.start is None else round(self.start * SAMPLE_RATE)
-                last = sound.frames if self.end is None else round(self.end * SAMPLE_RATE)
-                self._check_range(first, last, sound.frames)
-                sound.seek(first)
+                last = total if self.end is None else round(self.end * SAMPLE_RATE)
+                self._check_range(first, last, total)
+                sound.seek(min(first, sound.frames))
                 left = last - first
                 while left:
                     samples = sound.read(min(left, BLOCK_S * SAMPLE_RATE), dtype="float32")

@@ -12,10 +12,11 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from espnet_ext.audio.live import MICROPHONE, STDIN, known_length_s, open_source, recorder
+from espnet_ext.audio.live import MICROPHONE, STDIN, check_source, known_length_s, open_source
 from espnet_ext.audio.pauses import Pauses
 from espnet_ext.audio.reader import SAMPLE_RATE
 from espnet_ext.bin.model_options import (
+    MODEL_FILES,
     add_model_options,
     check_file,
     load_model_from_args,
@@ -24,9 +25,9 @@ from espnet_ext.bin.model_options import (
 from espnet_ext.cli import ArgumentParser, UntilInterrupted, run, str2bool
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
 from espnet_ext.errors import UserError
-from espnet_ext.files import atomic_write
+from espnet_ext.files import atomic_write, check_output
 from espnet_ext.policy.own import load_own
-from espnet_ext.views import JsonLines, PlainLines, Subtitles, TerminalLines, View
+from espnet_ext.views import JsonLines, LogLines, PlainLines, Subtitles, TerminalLines, View
 
 if TYPE_CHECKING:
     from espnet_ext.session import SimulSession, Update
@@ -64,11 +65,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     config = config_from_args(args, default_policy="hold_n")
     policy = load_own(config.policy)
     _check(args, config)
-    logging.basicConfig(format="%(levelname)s: %(message)s", handlers=[logging.lastResort])  # wherever stderr is then
+    log = LogLines()
+    logging.basicConfig(handlers=[log])
     waiting = Console(stderr=True).status("loading the model") if sys.stderr.isatty() else nullcontext()
     with waiting, named_model(args):
-        for name in ("st_train_config", "st_model_file", "lm_train_config", "lm_file"):
-            check_file(getattr(args, name), name)
+        files = {name: getattr(args, name) for name in MODEL_FILES}
+        for name, path in files.items():
+            check_file(path, name)
+        if args.srt not in (None, "-"):
+            check_output(args.srt, "srt", [*args.input, args.model, args.config, *files.values()])
         from espnet_ext.session import SimulSession
 
         session = SimulSession(load_model_from_args(args), config, policy)
@@ -76,17 +81,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         for number, name in enumerate(args.input):
             if number and sys.stdout.isatty():
                 print()
-            if not _translate(session, name, args, subtitles):
+            if not _translate(session, name, args, subtitles, log):
                 return 0 if name == MICROPHONE else 130
     return 0
 
 
 def _check(args: argparse.Namespace, config: DecodeConfig) -> None:
+    if args.input.count(STDIN) > 1:
+        raise UserError("-: standard input is there once; name it once")
     for name in args.input:
-        if name not in (STDIN, MICROPHONE):
-            check_file(name, "audio")
-        if name == MICROPHONE:
-            recorder()
+        check_source(name, args.raw)
     if args.srt is not None and len(args.input) > 1:
         raise UserError("srt: one input at a time has subtitles; give one")
     if args.srt is not None and config.search in ("offline", "bwbs"):
@@ -97,10 +101,11 @@ def _check(args: argparse.Namespace, config: DecodeConfig) -> None:
         raise UserError("srt: standard output has the JSON lines; give a file or leave out --json")
 
 
-def _translate(session: "SimulSession", name: str, args: argparse.Namespace, subtitles: IO[str]) -> bool:
+def _translate(session: "SimulSession", name: str, args: argparse.Namespace, subtitles: IO[str], log: LogLines) -> bool:
     """Translate one input; returns whether it ran to its end. After ctrl-C what has been heard is translated."""
     session.reset(name)
     views = _views(name, args, subtitles)
+    log.text = views[0] if isinstance(views[0], PlainLines) else None
     pieces = open_source(name, session.chunk_ms / 1000, args.raw)
     if args.realtime and name != MICROPHONE:
         pieces = _paced(pieces)

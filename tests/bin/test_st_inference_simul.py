@@ -220,3 +220,16 @@ def test_a_cut_that_is_no_number_is_named(data, tiny_paths):
     model = [f"--{key}={value}" for key, value in tiny_paths.items()]
     with pytest.raises(UserError, match="cuts_ms: expected ms or 'all', got 'x'"):
         check_chunk_invariance.main([*model, f"--wav_scp={data}/wav.scp", "--cuts_ms", "x"])
+
+
+def test_references_are_not_replaced_by_the_translations(decode, data):
+    before = (data / "text").read_bytes()
+    with pytest.raises(UserError, match=r"output_dir: .*text is an input"):
+        decode(*HOLD, output=".")
+    assert (data / "text").read_bytes() == before
+
+
+def test_a_recording_that_is_cut_short_is_an_error(decode, data):
+    (data / "talk.wav").write_bytes((data / "talk.wav").read_bytes()[: 2 * 16000 * 5])
+    with pytest.raises(UserError, match=r"u4: .*talk\.wav is cut short: \d+ of 32000 samples"):
+        decode(*HOLD)

@@ -61,10 +61,10 @@ def piped(model):
     """The command as a process of its own, its standard input a pipe that stays open."""
     started = []
 
-    def start(*options):
+    def start(*options, stderr=subprocess.PIPE):
         process = subprocess.Popen(
             [sys.executable, "-m", "espnet_ext.bin.espnet_simul", "translate", *options, *model, *HOLD],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         started.append(process)
@@ -280,8 +280,11 @@ def test_long_audio_without_long_form_is_warned_of_once(printed, tmp_path, caplo
     ("options", "message"),
     [
         (["none.wav"], "none.wav: no such file"),
-        (["text.wav"], "text.wav: cannot read audio"),
-        (["nan.wav"], "nan.wav: samples that are not finite"),
+        (["talk.wav", "text.wav"], "text.wav: not audio"),
+        (["talk.wav", "empty.wav"], "empty.wav is empty"),
+        (["."], ".: is a directory"),
+        (["/dev/null"], "/dev/null: neither a file nor a pipe"),
+        (["-", "-"], "-: standard input is there once"),
         (["talk.wav", "--srt", "."], "srt: . is a directory"),
         (["talk.wav", "talk.flac", "--srt", "a.srt"], "srt: one input"),
         (["talk.wav", "--srt", "a.srt", "--search", "offline"], "srt: offline releases everything at the end"),
@@ -291,8 +294,88 @@ def test_long_audio_without_long_form_is_warned_of_once(printed, tmp_path, caplo
 )
 def test_bad_input_is_one_line_and_writes_nothing(audio, model, monkeypatch, options, message):
     monkeypatch.chdir(audio)
+    monkeypatch.setattr(translate, "load_model_from_args", lambda args: pytest.fail("loaded before it was refused"))
     (audio / "text.wav").write_text("no audio")
-    soundfile.write(audio / "nan.wav", np.full(16000, np.nan, np.float32), 16000, subtype="FLOAT")
+    (audio / "empty.wav").touch()
     with pytest.raises(UserError, match=re.escape(message)):
         translate.main([*options, *model])
     assert not (audio / "a.srt").exists()
+
+
+def test_samples_that_are_no_numbers_are_named(audio, model):
+    soundfile.write(audio / "nan.wav", np.full(16000, np.nan, np.float32), 16000, subtype="FLOAT")
+    with pytest.raises(UserError, match=r"nan\.wav: samples that are not finite"):
+        translate.main([f"{audio}/nan.wav", *model])
+
+
+@pytest.mark.parametrize("target", ["talk.wav", "link.wav", "hold.yaml", "model.pth"])
+def test_subtitles_replace_no_input(audio, model, monkeypatch, target):
+    monkeypatch.chdir(audio)
+    (audio / "link.wav").symlink_to("talk.wav")
+    (audio / "hold.yaml").write_text("hold_n: 1\n")
+    path = Path(model[1], target) if target == "model.pth" else audio / target
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=f"srt: .*{target} is an input"):
+        translate.main(["talk.wav", "--config", "hold.yaml", "--srt", str(path), *model])
+    assert path.read_bytes() == before
+
+
+def piped_file(way, path, standard_input, monkeypatch):
+    """How the command is told to read a file, or its content from standard input."""
+    if way == "file":
+        return str(path)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
+    standard_input(path)
+    return "-" if way == "-" else "/dev/fd/0"
+
+
+WAYS = pytest.mark.parametrize("way", ["file", "-", "pipe"])
+
+
+@WAYS
+@pytest.mark.parametrize("kind", ["wav", "flac"])
+def test_audio_that_is_cut_short_is_an_error(audio, model, standard_input, monkeypatch, way, kind):
+    content = (audio / f"talk.{kind}").read_bytes()
+    (audio / "cut").write_bytes(content[: len(content) // 2])
+    name = {"file": "cut", "-": "standard input", "pipe": "/dev/fd/0"}[way]
+    with pytest.raises(UserError, match=rf"{name} is cut short: \d+ of 96000 samples|cannot read audio"):
+        translate.main([piped_file(way, audio / "cut", standard_input, monkeypatch), *model, *HOLD])
+
+
+@WAYS
+@pytest.mark.parametrize("size", [0, 0x7FFFF000, 0xFFFFFFFF])
+def test_wav_whose_size_was_left_open_is_read_to_its_end(audio, printed, standard_input, monkeypatch, way, size):
+    whole = (audio / "talk.wav").read_bytes()
+    unknown = size.to_bytes(4, "little")
+    (audio / "open.wav").write_bytes(whole[:4] + unknown + whole[8:40] + unknown + whole[44:])
+    text = printed(audio / "talk.wav", *HOLD)
+    assert printed(piped_file(way, audio / "open.wav", standard_input, monkeypatch), *HOLD) == text
+
+
+@pytest.mark.parametrize(("content", "message"), [("", "standard input is empty"), ("no audio", "standard input: not")])
+def test_standard_input_without_audio_is_told(tmp_path, model, standard_input, monkeypatch, content, message):
+    (tmp_path / "text").write_text(content)
+    with pytest.raises(UserError, match=message):
+        translate.main([piped_file("-", tmp_path / "text", standard_input, monkeypatch), *model])
+
+
+def test_log_lines_break_no_text_where_both_go_to_one_place(tmp_path, piped, speech):
+    soundfile.write(tmp_path / "long.wav", speech(32), 16000)
+    plain, mixed = (
+        piped("-", "--pauses", "false", stderr=stderr).communicate((tmp_path / "long.wav").read_bytes())[0].decode()
+        for stderr in (subprocess.PIPE, subprocess.STDOUT)
+    )
+    text, logged = plain.split(), [line for line in mixed.splitlines() if "WARNING: -: longer" in line]
+    assert len(logged) == 1 and logged[0].startswith("WARNING")
+    assert [word for line in mixed.splitlines() if not line.startswith("WARNING") for word in line.split()] == text
+    assert not any(line.startswith(" ") for line in mixed.splitlines())
+
+
+def test_the_decoder_of_mp3_says_nothing_amid_the_text(tmp_path, model, speech, capfd):
+    soundfile.write(tmp_path / "talk.mp3", speech(6), 16000)
+    content = bytearray((tmp_path / "talk.mp3").read_bytes())
+    content[3060] ^= 0xFF  # the header of a frame
+    (tmp_path / "talk.mp3").write_bytes(content)
+    with pytest.raises(UserError, match="is cut short"):
+        translate.main([str(tmp_path / "talk.mp3"), *model, *HOLD])
+    assert not re.search("mpg123|MPEG", capfd.readouterr().err)
