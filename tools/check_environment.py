@@ -4,7 +4,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-EXTRAS = ("mini", "distill", "dev")
+EXTRAS = ("serve", "mini", "distill", "dev")
 
 
 def unmet() -> str | None:

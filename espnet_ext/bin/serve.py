@@ -6,8 +6,6 @@ import logging
 import socket
 from collections.abc import Sequence
 
-from aiohttp import web
-
 from espnet_ext.bin.model_options import add_model_options, load_model_from_args, named_model, set_up_logging
 from espnet_ext.cli import ArgumentParser, run
 from espnet_ext.config import DecodeConfig, add_options, config_from_args
@@ -43,6 +41,10 @@ def get_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM or ctrl-C. Raises UserError for options that cannot be and a port that is taken."""
     args = get_parser().parse_args(argv)
+    try:
+        from aiohttp import web
+    except ImportError:
+        raise UserError("serve: needs the package aiohttp: pip install 'espnet-ext[serve]'") from None
     set_up_logging()
     config = decode_config(args)
     limits = Limits(**{option.name: getattr(args, option.name) for option in dataclasses.fields(Limits)})

@@ -41,6 +41,12 @@ def test_an_option_that_cannot_be_is_named(lively_paths, options, message):
         serve.main([*(f"--{key}={value}" for key, value in lively_paths.items()), *options])
 
 
+def test_a_missing_server_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(UserError, match=r"pip install 'espnet-ext\[serve\]'"):
+        serve.main([])
+
+
 def test_a_port_that_is_taken_is_named(lively_paths):
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UserError, match="cannot listen on"):
         port = taken.getsockname()[1]
