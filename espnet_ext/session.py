@@ -92,7 +92,7 @@ class SimulSession:
         self.emitter = Emitter(model.vocabulary, self.config.tgt_lang)
         self.reset()
 
-    def tune(self, **options: int) -> None:
+    def tune(self, /, **options: int) -> None:
         """Change what the policy is tuned by (`hold_n`, `align_att_f`, ...) from the next search on; text stays.
 
         Raises UserError for a value that cannot be, and for an option that the policy does not have.

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import ipaddress
 import logging
 import socket
 from collections.abc import Sequence
@@ -32,7 +33,11 @@ def get_parser() -> ArgumentParser:
     group.add_argument("--max_message_bytes", type=int, default=2**20, help="of one message of a client")
     group.add_argument("--token", help="clients must know it: ?token=... or a bearer token")
     group.add_argument(
-        "--allowed_origins", nargs="+", default=[], metavar="ORIGIN", help="other sites whose pages may connect"
+        "--allowed_origins",
+        nargs="+",
+        default=[],
+        metavar="ORIGIN",
+        help="other sites whose pages may connect, and names of this one",
     )
     add_options(parser)
     return parser
@@ -57,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     listener = listen(args.host, args.port)
     host, port = listener.getsockname()[:2]
     logging.info("serving at http://%s:%d/", f"[{host}]" if ":" in host else host, port)
-    app = Server(model, config, limits).app()
+    app = Server(model, config, limits, local=ipaddress.ip_address(host).is_loopback).app()
     web.run_app(app, sock=listener, print=None, access_log=None, shutdown_timeout=SHUTDOWN_S)
 
 

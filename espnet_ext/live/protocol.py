@@ -76,6 +76,12 @@ def update_message(update: Update, text: str, extended: bool, lag_ms: float) -> 
     return message
 
 
+def readable(error: str) -> str:
+    """An error as it is sent and logged: one line that is not long, whatever it quotes of a client."""
+    text = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in error[:300])
+    return text if len(error) <= 300 else f"{text}..."
+
+
 def shorten(value: object) -> str:
     """A value of a client as it is shown and logged, in one line."""
     text = repr(value)

@@ -2,8 +2,11 @@
 
 import hmac
 import importlib.resources
+import ipaddress
 import itertools
 import logging
+import re
+from collections.abc import Awaitable, Callable
 
 from aiohttp import WSCloseCode, web
 
@@ -13,6 +16,7 @@ from espnet_ext.live.connection import Connection
 from espnet_ext.live.engine import Engine
 from espnet_ext.live.limits import Limits
 from espnet_ext.live.metrics import Metrics
+from espnet_ext.live.protocol import readable
 from espnet_ext.live.socket import Socket
 from espnet_ext.model import SpeechModel
 
@@ -34,11 +38,16 @@ HIGHEST = {"hold_n": 16, "la_n": 6, "align_att_f": 32, "wait_k": 16, "ctc_wait":
 
 
 class Server:
-    """Translates for many clients at once with one model, each in a session with the options of `config`."""
+    """Translates for many clients at once with one model, each in a session with the options of `config`.
 
-    def __init__(self, model: SpeechModel, config: DecodeConfig, limits: Limits) -> None:
+    A `local` one listens on this machine's own address alone and goes by no other names than its own, for a page of
+    another site whose name has come to mean this machine has an origin that looks like ours.
+    """
+
+    def __init__(self, model: SpeechModel, config: DecodeConfig, limits: Limits, local: bool = True) -> None:
         self.config = config
         self.limits = limits
+        self.local = local
         self.engine = Engine(model, limits.max_sessions)
         self.metrics = Metrics()
         self.sockets: set[Socket] = set()
@@ -46,7 +55,7 @@ class Server:
 
     def app(self) -> web.Application:
         """The application; when it ends, clients are told and the engine stops."""
-        app = web.Application()
+        app = web.Application(middlewares=[self.mind_host])
         app.router.add_get("/", self.root)
         for name in FILES:
             app.router.add_get(f"/{name}", self.file)
@@ -57,9 +66,19 @@ class Server:
         app.on_cleanup.append(self.stop)
         return app
 
+    @web.middleware
+    async def mind_host(self, request: web.Request, handler: Callable[..., Awaitable]) -> web.StreamResponse:
+        """Refuse who calls the server by another's name; a socket is told by `talk`."""
+        try:
+            self._check_host(request)
+        except UserError as error:
+            if not _wants_socket(request):
+                return web.Response(status=403, text=f"{readable(str(error))}\n")
+        return await handler(request)
+
     async def root(self, request: web.Request) -> web.StreamResponse:
         """simulstream's clients open the address as it is: a socket for them, the page for browsers."""
-        if request.headers.get("Upgrade", "").lower() == "websocket":
+        if _wants_socket(request):
             return await self.talk(request)
         return _file("page.html")
 
@@ -97,13 +116,15 @@ class Server:
         await socket.prepare(request)
         self.sockets.add(socket)
         try:
+            self._check_host(request)
             self._check_origin(request)
             self._check_token(request)
             await Connection(socket, self.engine, self.config, self.metrics, self.limits).serve()
         except UserError as error:
             self.metrics.refused += 1
-            logging.info("%s: %s", socket.name, error)
-            await socket.refuse(str(error))
+            reason = readable(str(error))
+            logging.info("%s: %s", socket.name, reason)
+            await socket.refuse(reason)
         except ConnectionError:
             logging.info("%s: gone", socket.name)
         except Exception:
@@ -112,6 +133,7 @@ class Server:
             await socket.refuse("the server failed; its log says how", WSCloseCode.INTERNAL_ERROR)
         finally:
             self.sockets.discard(socket)
+            socket.cut_off()
         return socket
 
     async def say_goodbye(self, app: web.Application) -> None:
@@ -123,6 +145,13 @@ class Server:
         """End the engine, when no client is left."""
         self.engine.stop()
 
+    def _check_host(self, request: web.Request) -> None:
+        host = request.headers.get("Host")
+        friends = (origin.partition("://")[2] for origin in self.limits.allowed_origins)
+        if not self.local or host is None or _is_local(host) or _name(host) in map(_name, friends):
+            return
+        raise UserError(f"host: {host} may not be used for this server; its --allowed_origins can say so")
+
     def _check_origin(self, request: web.Request) -> None:
         """Pages of other sites may not use the server through a visitor's browser."""
         origin = request.headers.get("Origin")
@@ -132,14 +161,30 @@ class Server:
 
     def _check_token(self, request: web.Request) -> None:
         wanted = self.limits.token
-        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        given = request.query.get("token", bearer)
+        scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+        given = request.query.get("token", bearer.strip() if scheme.lower() == "bearer" else "")
         if wanted is not None and not hmac.compare_digest(_bytes(given), _bytes(wanted)):
             raise UserError("token: missing or wrong; add ?token=... to the address")
 
 
 def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogateescape")  # as aiohttp has read headers
+
+
+def _wants_socket(request: web.Request) -> bool:
+    return request.headers.get("Upgrade", "").lower() == "websocket"
+
+
+def _name(host: str) -> str:
+    return re.sub(r":\d+$", "", host).lower()
+
+
+def _is_local(host: str) -> bool:
+    name = _name(host)
+    try:
+        return name == "localhost" or ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _file(name: str) -> web.Response:

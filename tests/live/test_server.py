@@ -1,7 +1,10 @@
 """What a client of the server may rely on, on a tiny real model."""
 
 import asyncio
+import base64
+import contextlib
 import re
+import socket
 
 import numpy as np
 import pytest
@@ -148,6 +151,10 @@ FAULTS = {
     "wait_k: the policy hold_n is not tuned by it": '{"tune": {"wait_k": 2}}',
     "hold_n: expected int, got 'many'": '{"tune": {"hold_n": "many"}}',
     "hold_n: must be at least 0": '{"tune": {"hold_n": -1}}',
+    "self: the policy hold_n is not tuned by it": '{"tune": {"self": 1}}',
+    r"\\ud800: the policy hold_n is not tuned by it": r'{"tune": {"\ud800": 1}}',
+    r"a\\nb: the policy hold_n is not tuned by it": r'{"tune": {"a\nb": 1}}',
+    "x{200,300}\\.\\.\\.$": '{"tune": {"%s": 1}}' % (5000 * "x"),
     "audio: 3 bytes; 16-bit samples are needed": b"abc",
     "message: longer than 100000 bytes": b"ab" * 60000,
 }
@@ -203,18 +210,53 @@ def test_a_silent_client_is_closed(serve):
     assert serve(scenario, Limits(idle_timeout_s=0.2)) == "nothing came for 0.2 s: the session is closed"
 
 
-def test_a_client_that_never_reads_is_closed(serve, pcm, monkeypatch):
-    async def scenario(served):
-        client = await served.connect()
-        await served.wait_for_sessions(1)
-        (socket,) = served.server.sockets
-        send = socket.send_json
-        monkeypatch.setattr(socket, "send_json", lambda message: asyncio.sleep(0 if "error" in message else 60))
-        await client.send(pcm(3))
-        await served.wait_for_sessions(0)
-        monkeypatch.setattr(socket, "send_json", send)
+async def open_without_reading(url):
+    """A socket that has asked for a session, with little room for what it does not read."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, (url.host, url.port))
+    upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13"
+    key = base64.b64encode(bytes(16)).decode()
+    request = f"GET / HTTP/1.1\r\nHost: {url.authority}\r\n{upgrade}\r\nSec-WebSocket-Key: {key}\r\n\r\n"
+    await loop.sock_sendall(client, request.encode())
+    return client
 
-    serve(scenario, Limits(idle_timeout_s=0.3))
+
+def text_frame(text):
+    return b"\x81" + bytes([0x80 | len(text)]) + bytes(4) + text.encode()
+
+
+@pytest.mark.parametrize("ends", ["session", "client", "server"])
+def test_a_client_that_never_reads_is_closed(serve, ends, caplog):
+    async def scenario(served):
+        loop = asyncio.get_running_loop()
+        client = await open_without_reading(served.http.make_url("/"))
+        await served.wait_for_sessions(1)
+        (waiting,) = served.server.sockets
+        connection = waiting.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        asked = text_frame('{"extended": true}') + (800 if ends == "client" else 4000) * text_frame('{"flush": true}')
+        bye = b"\x88\x80" + bytes(4) if ends == "client" else b""
+        sending = asyncio.create_task(loop.sock_sendall(client, asked + bye))
+        if ends == "server":
+            await asyncio.sleep(1)
+            await served.http.server.close()
+        else:
+            await served.wait_for_sessions(0)
+        async with asyncio.timeout(5):
+            while connection.fileno() != -1:
+                await asyncio.sleep(0.05)
+        await asyncio.wait([sending])
+        with contextlib.suppress(ConnectionError):
+            while await loop.sock_recv(client, 65536):
+                pass
+        client.close()
+
+    caplog.set_level("INFO")
+    serve(scenario, Limits(idle_timeout_s=0.5 if ends == "session" else 60))
+    assert ("answers were not read for 0.5 s" in caplog.text) == (ends == "session")
 
 
 def test_a_fault_of_the_server_ends_the_session_that_has_it(serve, alone, pcm, monkeypatch):
@@ -338,7 +380,11 @@ def test_who_does_not_know_the_token_is_refused(serve):
             assert (await client.read_until("error"))["error"].startswith("token: missing or wrong")
         assert (await served.http.get("/metrics")).status == 401
         assert (await served.http.get("/health")).status == 200
-        for path, headers in (("/?token=secret", {}), ("/", {"Authorization": "Bearer secret"})):
+        for path, headers in (
+            ("/?token=secret", {}),
+            ("/", {"Authorization": "Bearer secret"}),
+            ("/", {"Authorization": "bearer secret"}),
+        ):
             await (await served.connect(path=path, headers=headers)).finish()
 
     serve(scenario, Limits(token="secret"))
@@ -354,6 +400,32 @@ def test_pages_of_other_sites_are_refused(serve):
             await (await served.connect(headers={"Origin": origin})).finish()
 
     serve(scenario, Limits(allowed_origins=["https://friend.example"]))
+
+
+def test_another_name_for_this_machine_is_refused(serve):
+    async def scenario(served):
+        port = served.http.server.port
+        for host in (f"evil.example:{port}", "localhost.evil.example", "192.168.0.7", "["):
+            for path in ("/", "/page.js", "/info", "/health", "/metrics"):
+                answer = await served.http.get(path, headers={"Host": host})
+                assert answer.status == 403
+                assert re.match(r"host: \S+ may not .* --allowed_origins .*\n$", await answer.text())
+            client = await served.connect(headers={"Host": host, "Origin": f"http://{host}"})
+            assert (await client.read_until("error"))["error"].startswith("host: ")
+        for host in ("localhost", f"LOCALHOST:{port}", "127.0.0.1:80", "[::1]:8000", "friend.example"):
+            assert (await served.http.get("/info", headers={"Host": host})).status == 200
+            await (await served.connect(headers={"Host": host, "Origin": f"http://{host}"})).finish()
+
+    serve(scenario, Limits(allowed_origins=["https://friend.example:8443"]))
+
+
+def test_a_server_for_other_machines_goes_by_any_name(serve):
+    async def scenario(served):
+        served.server.local = False
+        assert (await served.http.get("/info", headers={"Host": "server.example"})).status == 200
+        await (await served.connect(headers={"Host": "server.example"})).finish()
+
+    serve(scenario)
 
 
 def test_operators_see_what_goes_on(serve, pcm):
@@ -378,17 +450,18 @@ def test_operators_see_what_goes_on(serve, pcm):
 
 def test_the_page_comes_whole_and_from_here_alone(serve):
     async def scenario(served):
-        page = await (await served.http.get("/")).text()
-        files = {name: await served.http.get(f"/{name}") for name in FILES}
-        assert all(answer.status == 200 for answer in files.values())
-        texts = [page, *[await answer.text() for answer in files.values()]]
+        answers = [await served.http.get(f"/{name}") for name in ("", *FILES)]
+        assert all(answer.status == 200 for answer in answers)
+        assert all(answer.headers["Content-Security-Policy"].startswith("default-src 'self';") for answer in answers)
         info = await (await served.http.get("/info")).json()
         with pytest.raises(WSServerHandshakeError):
             await served.connect(path="/info")
-        return texts, info
+        return "\n".join([await answer.text() for answer in answers]), info
 
-    texts, info = serve(scenario)
-    assert not any("//" in text.replace("http://www.w3.org/", "") and 'src="http' in text for text in texts)
+    text, info = serve(scenario)
+    assert not re.search(r"""://|["'`(]\s*//""", text)
+    named = re.findall(r"""(?:src|href|action)="(.*?)"|url\((.*?)\)|(?:from|import|addModule\()\s*"(.*?)\"""", text)
+    assert {"".join(names).removeprefix("./") for names in named} == {"data:,", *FILES} - {"page.html"}
     assert info["tgt_lang"] == "de"
     assert info["tune"] == {"name": "hold_n", "value": 0, "min": 0, "max": 16}
 
