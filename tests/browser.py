@@ -63,6 +63,12 @@ class Page:
         """Click an element."""
         await self.value(f"document.querySelector('{selector}').click()")
 
+    async def press(self, key, code=0):
+        """Press a key; `code` is the virtual one of keys that are no letters."""
+        letter = {"text": key} if len(key) == 1 else {"windowsVirtualKeyCode": code}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **letter)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, **letter)
+
     async def choose_file(self, selector, path):
         """Give a file to an input."""
         root = await self.call("DOM.getDocument")

@@ -31,11 +31,18 @@ export async function openMicrophone() {
   return {
     rate: context.sampleRate,
     async run(send) {
-      await new Promise((resolve) => {
-        capture.port.onmessage = ({ data }) => (data ? send(toPcm(data)) : resolve());
-        source.connect(capture);
-      });
-      await context.close();
+      let sent = Promise.resolve();
+      try {
+        await new Promise((resolve, reject) => {
+          capture.port.onmessage = ({ data }) => {
+            sent = sent.then(() => (data ? send(toPcm(data)) : resolve()));
+            sent.catch(reject);
+          };
+          source.connect(capture);
+        });
+      } finally {
+        await context.close();
+      }
     },
     stop() {
       capture.port.postMessage(null);

@@ -18,11 +18,12 @@ class Capture extends AudioWorkletProcessor {
   }
 
   process([[samples]]) {
+    if (this.stopped) return false; // it may be asked again
     for (const sample of samples ?? []) {
       this.piece[this.filled++] = sample;
       if (this.filled === this.piece.length) this.send();
     }
-    return !this.stopped;
+    return true;
   }
 }
 

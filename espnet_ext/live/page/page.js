@@ -2,12 +2,13 @@ import { openFile, openMicrophone } from "./audio.js";
 import { cues, srt, vtt } from "./subtitles.js";
 
 const UNSENT_BYTES = 256 * 1024; // above it a fast file waits for the network
+const count = (n, noun) => `${n} ${noun}${Number(n) === 1 ? "" : "s"}`;
 const UNITS = {
-  hold_n: (n) => `${n} tokens held back`,
-  align_att_f: (n) => `${n} frames held back`,
+  hold_n: (n) => `${count(n, "token")} held back`,
+  align_att_f: (n) => `${count(n, "frame")} held back`,
   la_n: (n) => `${n} searches agree`,
-  wait_k: (n) => `${n} intervals behind`,
-  ctc_wait: (n) => `${n} tokens behind`,
+  wait_k: (n) => `${count(n, "interval")} behind`,
+  ctc_wait: (n) => `${count(n, "token")} behind`,
 };
 
 const find = (id) => document.getElementById(id);
@@ -28,6 +29,7 @@ function show(state, text) {
   for (const id of ["stop", "flush"]) find(id).hidden = !active;
   for (const id of ["stop", "flush"]) find(id).disabled = state !== "running";
   find("results").hidden = active || !words.length;
+  find("hint").hidden = active || words.length > 0;
 }
 
 function complain(text, notice = false) {
@@ -41,7 +43,6 @@ function clear() {
   find("committed").replaceChildren();
   find("unstable").textContent = "";
   find("figures").textContent = "";
-  find("hint").hidden = true;
 }
 
 function add(message) {
@@ -63,7 +64,7 @@ function add(message) {
   }
   find("unstable").textContent = message.unstable && (words.length ? separator() : "") + message.unstable;
   const audio = (message.audio_ms / 1000).toFixed(1);
-  find("figures").textContent = `${audio} s of audio · ${words.length} ${separator() ? "words" : "characters"} · ${Math.round(message.lag_ms)} ms to answer`;
+  find("figures").textContent = `${audio} s of audio · ${count(words.length, separator() ? "word" : "character")} · ${Math.round(message.lag_ms)} ms to answer`;
   if (follows) paper.scrollTop = paper.scrollHeight;
 }
 
@@ -94,13 +95,17 @@ function sendPauses(socket) {
   socket.send(JSON.stringify({ pauses: find("pauses").checked }));
 }
 
-// Ends when the server has said that all is translated; fails with its error.
+// Ends when the server has said that all is translated; fails with its error. The text before stays until the server
+// answers, for it may refuse.
 function listen(socket) {
+  let fresh = true;
   return new Promise((resolve, reject) => {
     socket.onmessage = ({ data }) => {
       const message = JSON.parse(data);
-      if (message.error) reject(new Error(`The server says: ${message.error}`));
-      else if (message.notice) complain(message.notice, true);
+      if (message.error) return reject(new Error(`The server says: ${message.error}`));
+      if (fresh) clear();
+      fresh = false;
+      if (message.notice) complain(message.notice, true);
       else if (message.end_of_processing) resolve();
       else add(message);
     };
@@ -115,8 +120,8 @@ async function translate(open, label) {
   show("connecting", "Starting…");
   try {
     run.source = await open();
-    run.socket = await connect(run.source.rate);
-    clear();
+    const socket = await connect(run.source.rate);
+    run.socket = socket;
     const answered = listen(run.socket);
     const begin = performance.now();
     const tick = () => { find("clock").textContent = clock(performance.now() - begin); };
@@ -124,8 +129,9 @@ async function translate(open, label) {
     tick();
     run.timer = setInterval(tick, 1000);
     const sent = run.source.run(async (samples) => {
-      while (run?.socket.bufferedAmount > UNSENT_BYTES) await new Promise((resolve) => setTimeout(resolve, 20));
-      if (run?.socket.readyState === WebSocket.OPEN) run.socket.send(samples);
+      const isOpen = () => socket.readyState === WebSocket.OPEN;
+      while (isOpen() && socket.bufferedAmount > UNSENT_BYTES) await new Promise((resolve) => setTimeout(resolve, 20));
+      if (isOpen()) socket.send(samples);
     });
     await Promise.race([sent, answered]);
     clearInterval(run.timer);
@@ -198,8 +204,8 @@ find("pauses").onchange = () => run?.socket && sendPauses(run.socket);
 find("controls").onsubmit = (event) => event.preventDefault();
 
 document.onkeydown = (event) => {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input:not([type=radio], [type=checkbox])")) return;
-  const button = { m: "microphone", o: "open", s: "stop", n: "flush" }[event.key];
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const button = { m: "microphone", o: "open", s: "stop", n: "flush" }[event.key.toLowerCase()];
   if (button && !find(button).hidden) find(button).click();
 };
 
