@@ -72,7 +72,7 @@ class Client:
 
     async def finish(self):
         await self.say(end_of_stream=True)
-        await self.read_until("end_of_processing")
+        assert await self.read_until("end_of_processing"), self.messages
         return self.text
 
     @property
