@@ -70,6 +70,7 @@ need_integer ngpu 0 1000
 need_integer num_nodes 1 1000
 decode_nj=${decode_nj:-${nj}}
 need_integer decode_nj 1 100000
+[[ "${hard_vocab_limit}" =~ ^(true|false)$ ]] || die "--hard_vocab_limit '${hard_vocab_limit}': choose true or false"
 [ -z "${max_epoch}" ] || need_integer max_epoch 1 100000
 [[ "${tgt_lang}" =~ [^\ ] ]] || die "--tgt_lang is empty: give one or more languages, for example de"
 [[ "${block_sizes}" =~ [^\ ] ]] || die "--block_sizes is empty: give one or more of the sizes in ${conf}/train_st_block*.yaml"
@@ -109,6 +110,7 @@ at_stage() {
 
 on_gpus=(--num-threads "${nj}" --gpu "${ngpu}" --num-nodes "${num_nodes}")
 size=(--nj "${nj}" --ngpu "${ngpu}" --num_nodes "${num_nodes}")
+[[ "${hard_vocab_limit}" =~ ^(true|false)$ ]] || die "--hard_vocab_limit '${hard_vocab_limit}': choose true or false"
 [ -z "${max_epoch}" ] || size+=(--max_epoch "${max_epoch}")
 train_set=train
 [ -z "${speed_perturb_factors}" ] || train_set=train_sp

@@ -31,6 +31,7 @@ def run_sh(*options, cwd="/"):
         (["--average_last", "3", "--average_around_best", "3"], "--average_last and --average_around_best exclude"),
         (["--stage", "14", "--stop_stage", "13"], "--stage 14 is behind --stop_stage 13"),
         (["--nj", "0"], "--nj 0 is out of range"),
+        (["--hard_vocab_limit", "no"], "--hard_vocab_limit 'no': choose true or false"),
         (["--audio_format", "mp3"], "--audio_format 'mp3' is unknown: choose flac, wav or ark"),
         (["--decode_nj", "x"], "--decode_nj 'x' must be a whole number"),
         (["--backend", "pbs"], "backend 'pbs' is unknown: choose local or slurm"),

@@ -79,8 +79,7 @@ def validate(directory: Path) -> int:
 
     Raises UserError when a table is missing, empty, unsorted, or does not hold the same keys as utt2spk, when an id
     holds white space or does not begin with its speaker, when utterances do not sort as their speakers do (Kaldi's
-    tools need all of this), when a segment's recording is
-    unknown, or when spk2utt is not the inverse of utt2spk.
+    tools need all of this), when a segment's recording is unknown, or when spk2utt is not the inverse of utt2spk.
     """
     if not (directory / "utt2spk").is_file():
         raise UserError(f"{directory}: not a data directory (no utt2spk); run stage 1")
@@ -92,8 +91,7 @@ def validate(directory: Path) -> int:
             raise UserError(f"{directory}/utt2spk: {utterance!r} {speaker!r}: ids may not hold white space")
         if not utterance.startswith(speaker):
             raise UserError(f"{directory}/utt2spk: {utterance} does not begin with the id of its speaker, {speaker}")
-    speakers = list(utt2spk.values())
-    for speaker, following in pairwise(speakers):
+    for speaker, following in pairwise(utt2spk.values()):
         if speaker.encode() > following.encode():
             raise UserError(f"{directory}/utt2spk: utterances do not sort as their speakers, {following} and {speaker}")
     recordings = read_table(directory / "wav.scp")
