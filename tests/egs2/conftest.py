@@ -69,6 +69,8 @@ def small_recipe(tmp_path):
     root = RECIPE.parents[1]
     for name in ("espnet_ext", "tools", "pyproject.toml"):
         (tmp_path / name).symlink_to(root / name)
+    if (root / ".venv").exists():
+        (tmp_path / ".venv").symlink_to(root / ".venv")
     recipe = tmp_path / "egs2" / "mustc_st_block"
     ignored = shutil.ignore_patterns("downloads", "data", "dump", "exp", "logs", "__pycache__")
     shutil.copytree(RECIPE, recipe, ignore=ignored)

@@ -127,7 +127,7 @@ def test_the_documented_options_for_several_nodes_are_taken(slurm):
     command = ["bash", "-c", documented("./run.sh --corpus mustc")]
     result = subprocess.run(command, cwd=RECIPE, env=slurm.env, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: no MuST-C release at DIR/en-de/data")
+    assert result.stderr.startswith(f"error: no MuST-C release at {RECIPE}/DIR/en-de/data")
 
 
 def test_the_documented_test_cluster_starts_and_stops(slurm, tmp_path):
